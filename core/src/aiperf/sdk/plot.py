@@ -39,13 +39,31 @@ class PlotSeries(Struct, frozen=True):
     kind: str = "line"
 
 
+class Mark(Struct, frozen=True):
+    """A value of a series that is worth a line of its own, such as a percentile.
+
+    series: name of the series.  axis: ``x`` or ``y``, the axis on which *value* stands.  label: what it is, in a word, such as
+    ``p99``.  shown: the value with its unit (``41.9 ms``).
+    """
+
+    series: str
+    axis: str
+    value: float
+    label: str
+    shown: str
+
+
 class Figure(Struct, frozen=True):
-    """What a picture shows: series over two axes."""
+    """What a picture shows: series over two axes, and values that are marked.
+
+    marks: a series has a few at most; they are in the order in which they are named.
+    """
 
     title: str
     x: Axis
     y: Axis
     series: tuple[PlotSeries, ...]
+    marks: tuple[Mark, ...] = ()
 
 
 def checked(figure: object) -> Figure:
@@ -62,7 +80,19 @@ def checked(figure: object) -> Figure:
         _check(one, figure)
         if any(one.name == other.name for other in figure.series[:index]):
             raise ValueError(f"two series are called {one.name!r}")
+    for mark in figure.marks:
+        _check_mark(mark, figure)
     return figure
+
+
+def _check_mark(mark: Mark, figure: Figure) -> None:
+    axis = {"x": figure.x, "y": figure.y}.get(mark.axis)
+    if axis is None:
+        raise ValueError(f"the mark {mark.label!r} is on the axis {mark.axis!r}, not x or y")
+    if all(mark.series != one.name for one in figure.series):
+        raise ValueError(f"the mark {mark.label!r} is of the series {mark.series!r}, which is not there")
+    if not math.isfinite(mark.value) or (axis.log and mark.value <= 0):
+        raise ValueError(f"the mark {mark.label!r} stands at {mark.value:g}, which is not on its axis")
 
 
 def _check(one: PlotSeries, figure: Figure) -> None:
@@ -143,4 +173,4 @@ class Painter(Protocol):
         """
 
 
-__all__ = ["Axis", "Figure", "Painter", "Plot", "PlotRun", "PlotSeries", "checked"]
+__all__ = ["Axis", "Figure", "Mark", "Painter", "Plot", "PlotRun", "PlotSeries", "checked"]

@@ -49,6 +49,9 @@ class PlotContract:
             "the figure, or one of its axes, has no title: label all three"
         )
         assert all(one.name.strip() for one in figure.series), "a series has no name: the legend shows it"
+        assert all(mark.label.strip() and mark.shown.strip() for mark in figure.marks), (
+            "a mark has no label, or no value that is shown: the picture shows both"
+        )
 
     def test_as_few_runs_as_it_takes_are_enough(self, some: Sequence[PlotRun]) -> None:
         assert self._drawn(some[: type(self).plot.runs]) is not None, (
@@ -58,8 +61,8 @@ class PlotContract:
     def test_the_same_runs_give_the_same_figure(self, some: Sequence[PlotRun]) -> None:
         first, second = self._drawn(some), self._drawn(some)
         assert first is not None and second is not None, "the same runs gave no figure: a figure depends on the runs alone"
-        assert (first.title, first.x, first.y) == (second.title, second.x, second.y), (
-            "the same runs gave other titles or axes: a figure depends on the runs alone"
+        assert (first.title, first.x, first.y, first.marks) == (second.title, second.x, second.y, second.marks), (
+            "the same runs gave other titles, axes or marks: a figure depends on the runs alone"
         )
         for one, other in zip(first.series, second.series, strict=True):
             assert one.name == other.name and np.array_equal(one.x, other.x) and np.array_equal(one.y, other.y), (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from aiperf import AiperfError, Axis, Figure, Plot, PlotRun, PlotSeries, PluginE
 from aiperf.registry.registry import Registry
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor
+from aiperf.sdk.plot import Mark
 from aiperf.testing import CommandContract, sample_runs
 from aiperf_command_plot import PlotCommand
 from aiperf_command_plot.caption import caption_of
@@ -123,8 +125,8 @@ def broken(made: object) -> type[Plot]:
     return Broken
 
 
-def shown(*series: PlotSeries, log: bool = False) -> Figure:
-    return Figure("Broken", Axis("time (s)"), Axis("latency (ms)", log=log), series)
+def shown(*series: PlotSeries, log: bool = False, marks: tuple[Mark, ...] = ()) -> Figure:
+    return Figure("Broken", Axis("time (s)"), Axis("latency (ms)", log=log), series, marks)
 
 
 ONE, TWO = np.array([1.0]), np.array([1.0, 2.0])
@@ -147,6 +149,14 @@ ONE, TWO = np.array([1.0]), np.array([1.0, 2.0])
         ),
         (shown(PlotSeries("a", TWO[::-1], TWO)), "x of the series 'a' doesn't ascend, and neighbours are joined"),
         (shown(PlotSeries("a", ONE, ONE), PlotSeries("a", TWO, TWO)), "two series are called 'a'"),
+        (shown(PlotSeries("a", ONE, ONE), marks=(Mark("b", "y", 1.0, "p50", "1"),)),
+            "the mark 'p50' is of the series 'b', which is not there"),
+        (shown(PlotSeries("a", ONE, ONE), marks=(Mark("a", "z", 1.0, "p50", "1"),)),
+            "the mark 'p50' is on the axis 'z', not x or y"),
+        (shown(PlotSeries("a", ONE, ONE), marks=(Mark("a", "x", np.inf, "p50", "1"),)),
+            "the mark 'p50' stands at inf, which is not on its axis"),
+        (shown(PlotSeries("a", ONE, ONE), log=True, marks=(Mark("a", "y", 0.0, "p50", "0"),)),
+            "the mark 'p50' stands at 0, which is not on its axis"),
     ],
 )
 def test_a_bad_figure_is_named_and_the_others_are_drawn(
@@ -171,6 +181,7 @@ def test_a_directory_may_have_any_name(tmp_path: Path, label: str) -> None:
         (np.array([40.0, 60.0]), False, "time (s); starts at 39, not at 0"),
         (np.array([0.0, 60.0]), False, "time (s)"),
         (np.array([40.0, 60.0]), True, "time (s)"),
+        (np.array([4000.0, 6000.0]), False, "time (s); starts at 3,900, not at 0"),
     ],
 )
 def test_an_axis_that_does_not_start_at_zero_says_so(tmp_path: Path, x: Any, log: bool, label: str) -> None:
@@ -196,21 +207,67 @@ def test_a_picture_names_its_runs_models_requests_and_failures(results: Path) ->
     path.write_text(json.dumps(summary))
     assert command(Latency).run(options(format="svg"), [str(results)]) == 0
     drawn = (results / "plots" / "latency.svg").read_text()
-    assert "run0: models llama, $x_y$, n = 43, 3 failed, 2 cut off" in drawn
-    assert "run1: model unknown, n = 40, 0 failed" in drawn
+    assert "run0: models llama, $x_y$, n = 43, 3 failed, 2 cut off; no verdict" in drawn
+    assert "run1: model unknown, n = 40, 0 failed; no verdict" in drawn
 
 
 def test_the_numbers_name_their_runs_too(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(Latency).run(options(as_json=True), [str(results / "run0")]) == 0
     (figure,) = json.loads(capsys.readouterr().out)
-    assert figure["runs"] == [{"name": "run0", "models": [], "requests": 40, "failed": 0, "cut_off": 0}]
+    assert figure["runs"] == [{"name": "run0", "models": [], "requests": 40, "failed": 0, "cut_off": 0,
+        "verdict": None, "scope": None, "reasons": []}]  # fmt: skip
 
 
 def test_many_runs_share_a_line() -> None:
     summaries = [{"request_count": {"avg": 10.0 * i}, "input_config": {"models": ["m"]}} for i in range(1, 7)]
     runs = [PlotRun(f"c{i}", summary) for i, summary in enumerate(summaries, 1)]
-    assert caption_of(runs) == ["6 runs, c1 to c6: model m, n = 10 to 60 each, 0 failed"]
-    assert caption_of([PlotRun("bare", {})]) == ["bare: model unknown, n unknown, 0 failed"]
+    assert caption_of(runs) == ["6 runs, c1 to c6: model m, n = 10 to 60 each, 0 failed; no verdict"]
+    assert caption_of([PlotRun("bare", {})]) == ["bare: model unknown, n unknown, 0 failed; no verdict"]
+
+
+def judged(label: str, verdict: str, *reasons: str, scope: str | None = None) -> PlotRun:
+    return PlotRun(label, {"measurement": {"verdict": verdict, "reasons": list(reasons), "scope": scope}})
+
+
+def test_the_caption_has_the_verdict_and_of_a_single_run_its_reasons() -> None:
+    good, bad = judged("a", "trustworthy"), judged("b", "suspect", "chunks were merged", "late", scope="inter-chunk")
+    assert caption_of([good])[0].endswith("; verdict: trustworthy")
+    first, *reasons = caption_of([bad])
+    assert first.endswith("; verdict: suspect (inter-chunk statistics alone)")
+    assert reasons == ["– chunks were merged", "– late"]
+    assert [line.rpartition("; ")[2] for line in caption_of([good, bad])] == [
+        "verdict: trustworthy", "verdict: suspect (inter-chunk statistics alone)",
+    ]  # fmt: skip
+
+
+def test_many_runs_name_those_with_another_verdict() -> None:
+    good = [judged(f"c{n}", "trustworthy") for n in range(5)]
+    assert caption_of(good)[0].endswith("; verdict of all: trustworthy")
+    assert caption_of([*good, judged("c9", "suspect")])[0].endswith("; verdicts: 5 trustworthy, 1 suspect (c9)")
+
+
+def drawn_texts(path: Path) -> list[str]:
+    """The texts of an SVG, each of which stands in a comment before its glyphs."""
+    return re.findall(r"<!-- (.*?) -->", path.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_mark_is_a_line_with_its_text(tmp_path: Path, theme: str) -> None:
+    marks = (Mark("a", "x", 1.0, "p50", "1.0 s"), Mark("a", "x", 2.0, "p99", "2.0 s"))
+    texts = drawn_texts(picture(shown(PlotSeries("a", TWO, TWO), marks=marks), tmp_path / "one.svg", theme=theme))
+    assert {"p50 1.0 s", "p99 2.0 s"} <= set(texts)
+    two = shown(PlotSeries("a", TWO, TWO), PlotSeries("b", TWO, TWO), marks=(*marks, Mark("b", "y", 2.0, "p50", "2 ms")))
+    texts = drawn_texts(picture(two, tmp_path / "two.svg", theme=theme))
+    marked = sorted(text for text in texts if "p50" in text or "p99" in text)
+    assert marked == ["a: p50 1.0 s, p99 2.0 s", "b: p50 2 ms", "p50", "p50", "p99"]
+
+
+def test_a_long_reason_is_whole_on_several_lines(tmp_path: Path) -> None:
+    reason = "– " + " ".join(f"word{n}" for n in range(60))
+    texts = drawn_texts(picture(shown(PlotSeries("a", TWO, TWO)), tmp_path / "long.svg", theme="light", caption=["a", reason]))
+    lines = [text for text in texts if "word" in text]
+    assert " ".join(" ".join(lines).split()) == reason
+    assert max(map(len, lines)) <= 165 and len(lines) == 3
 
 
 def test_asked_for_by_name_a_plot_says_what_it_lacks(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

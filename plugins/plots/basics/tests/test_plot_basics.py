@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from aiperf import PlotRun
+from aiperf import Plot, PlotRun
 from aiperf.sdk.plot import checked
 from aiperf.testing import PlotContract, sample_runs
 from aiperf_plot_basics import (
@@ -62,12 +62,34 @@ def test_a_distribution_ends_at_the_slowest_request(tmp_path: Path) -> None:
     assert at_most_305 == pytest.approx(100.0 * np.mean(run.column("request_latency") <= 305.0))
 
 
+@pytest.mark.parametrize(("plot", "axis"), [(TtftOverTime, "y"), (TtftDistribution, "x"), (LatencyDistribution, "x")])
+def test_p50_and_p99_of_the_report_are_marked(tmp_path: Path, plot: type[Plot], axis: str) -> None:
+    figure = plot(None).draw(sample_runs(tmp_path, 2))
+    assert figure is not None and checked(figure) is figure
+    assert [(mark.series, mark.axis, mark.value, mark.label, mark.shown) for mark in figure.marks] == [
+        (run, axis, value, label, f"{value} ms")
+        for run in ("run0", "run1")
+        for label, value in (("p50", 310.0), ("p99", 312.0))
+    ]  # fmt: skip
+
+
+def test_a_report_without_percentiles_gets_those_of_its_requests(tmp_path: Path) -> None:
+    (run,) = sample_runs(tmp_path, 1)
+    bare = {**run.summary, "request_latency": {"unit": "ms", "avg": 1.0, "p99": 1234.5678}}
+    figure = LatencyDistribution().draw([PlotRun("run", bare, {"request_latency": np.array([3.0, np.nan, 1.0, 2.0])})])
+    assert figure is not None
+    assert [(mark.value, mark.shown) for mark in figure.marks] == [(2.0, "2.00 ms"), (1234.5678, "1,235 ms")]
+
+
 def test_runs_are_joined_and_labelled_in_the_order_of_load(tmp_path: Path) -> None:
     runs = sample_runs(tmp_path, 3)
     figure = TtftUnderLoad().draw([runs[2], runs[0], runs[1]])
     assert figure is not None
-    *points, line = figure.series
-    assert line.x.tolist() == [2.5, 5.0, 10.0]
+    *points, line, median = figure.series
+    assert line.x.tolist() == median.x.tolist() == [2.5, 5.0, 10.0]
+    assert (line.name, line.y[0], median.name, median.y[0]) == (
+        "p99 of all runs, by load", 312.0, "p50 of all runs, by load", 310.0,
+    )  # fmt: skip
     assert [(point.name, point.x[0]) for point in points] == [
         ("run0 (concurrency 1)", 2.5), ("run1 (concurrency 2)", 5.0), ("run2 (concurrency 4)", 10.0),
     ]  # fmt: skip
@@ -87,7 +109,7 @@ def test_runs_whose_loads_cannot_be_compared_keep_their_order(tmp_path: Path) ->
     bare = {tag: entry for tag, entry in runs[0].summary.items() if tag not in ("input_config", "effective_concurrency")}
     figure = TtftUnderLoad().draw([runs[1], PlotRun("bare", bare)])
     assert figure is not None
-    assert [point.name for point in figure.series[:-1]] == ["run1", "bare"]
+    assert [point.name for point in figure.series[:-2]] == ["run1", "bare"]
 
 
 @pytest.mark.parametrize(("arrivals", "share"), [({}, 80.0), ({"aborted_in_flight": 6, "unfinished": 4}, 100 * 40 / 60)])

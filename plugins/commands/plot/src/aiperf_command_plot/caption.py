@@ -1,7 +1,8 @@
-"""What a picture says of its runs: name, model, number of requests, failures."""
+"""What a picture says of its runs: name, model, number of requests, failures, verdict."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,38 +14,65 @@ MOST = 4
 
 
 class RunFacts(Struct, frozen=True):
-    """requests: that ended, failed ones included; None where the results do not say it."""
+    """requests: that ended, failed ones included; None where the results do not say it.
+
+    verdict: None where the results have none, as those of other tools.  scope: the statistics that *reasons* concern; None is
+    all.
+    """
 
     name: str
     models: tuple[str, ...]
     requests: int | None
     failed: int
     cut_off: int = 0
+    verdict: str | None = None
+    scope: str | None = None
+    reasons: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         requests = "n unknown" if self.requests is None else f"n = {self.requests:,}"
         cut_off = f", {self.cut_off:,} cut off" if self.cut_off else ""
-        return f"{self.name}: {_models(self.models)}, {requests}, {self.failed:,} failed{cut_off}"
+        scope = f" ({self.scope} statistics alone)" if self.scope else ""
+        verdict = "no verdict" if self.verdict in (None, "none") else f"verdict: {self.verdict}{scope}"
+        return f"{self.name}: {_models(self.models)}, {requests}, {self.failed:,} failed{cut_off}; {verdict}"
 
 
 def facts(run: PlotRun) -> RunFacts:
     good, failed = run.number("request_count"), round(run.number("error_request_count") or 0)
-    arrivals = run.summary.get("measurement", {}).get("arrivals", {})
+    measurement = run.summary.get("measurement", {})
+    arrivals = measurement.get("arrivals", {})
     cut_off = int(arrivals.get("aborted_in_flight", 0) + arrivals.get("unfinished", 0))
     requests = None if good is None and not failed else round(good or 0) + failed
-    return RunFacts(run.label, _names(run.summary.get("input_config", {})), requests, failed, cut_off)
+    return RunFacts(
+        run.label, _names(run.summary.get("input_config", {})), requests, failed, cut_off, measurement.get("verdict"),
+        measurement.get("scope"), tuple(measurement.get("reasons") or ()),
+    )  # fmt: skip
 
 
 def caption_of(runs: Sequence[PlotRun]) -> list[str]:
-    """A line for each run; one for all where there are many."""
+    """A line for each run, and the reasons of the verdict below a single one; one for all where there are many."""
     known = [facts(run) for run in runs]
     if len(known) <= MOST:
-        return [str(each) for each in known]
+        return [*map(str, known), *(f"– {reason}" for each in known[: len(known) == 1] for reason in each.reasons)]
     models = tuple(dict.fromkeys(model for each in known for model in each.models))
     counts = [each.requests for each in known if each.requests is not None]
     requests = f"n = {_between(counts)}" if counts else "n unknown"
     lost = f"{_between([each.failed for each in known])} failed"
-    return [f"{len(known)} runs, {known[0].name} to {known[-1].name}: {_models(models)}, {requests} each, {lost}"]
+    first = f"{len(known)} runs, {known[0].name} to {known[-1].name}: {_models(models)}, {requests} each, {lost}"
+    return [f"{first}; {_verdicts(known)}"]
+
+
+def _verdicts(known: Sequence[RunFacts]) -> str:
+    """The verdict that all have; else the number of each, and the names of those few that aren't as most are."""
+    counts = Counter("none" if each.verdict is None else each.verdict for each in known).most_common()
+    (usual, most), *others = counts
+    if not others:
+        return "no verdict" if usual == "none" else f"verdict of all: {usual}"
+    parts = [f"{most} {usual}"]
+    for verdict, count in others:
+        names = ", ".join(each.name for each in known if (each.verdict or "none") == verdict)
+        parts.append(f"{count} {verdict} ({names})" if count <= MOST else f"{count} {verdict}")
+    return f"verdicts: {', '.join(parts)}"
 
 
 def _between(counts: Sequence[int]) -> str:

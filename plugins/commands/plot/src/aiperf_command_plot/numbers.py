@@ -13,13 +13,14 @@ from aiperf_command_plot.caption import facts
 
 
 def as_json(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> str:
-    """``[{"plot", "title", "x", "y", "runs": [{"name", "models", "requests", "failed", "cut_off"}], "series": [{"name", "kind",
-    "x", "y"}]}]``"""
+    """``[{"plot", "title", "x", "y", "runs": [{"name", "models", "requests", "failed", "cut_off", "verdict", "scope",
+    "reasons"}], "series": [{"name", "kind", "x", "y"}], "marks": [{"series", "axis", "value", "label", "shown"}]}]``"""
     known = [facts(run) for run in runs]
     document = [
         {
             "plot": name, "title": figure.title, "x": figure.x, "y": figure.y, "runs": known,
             "series": [{"name": series.name, "kind": series.kind, "x": series.x, "y": series.y} for series in figure.series],
+            "marks": figure.marks,
         }
         for name, figure in figures
     ]  # fmt: skip

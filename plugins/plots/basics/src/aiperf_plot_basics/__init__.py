@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from aiperf import Axis, Figure, Plot, PlotRun, PlotSeries
+from aiperf.sdk.plot import Mark
 
 _START = "request_start_ns"
 _TTFT = "time_to_first_token"
+_MARKED = (50, 99)
+"""Percentiles that pictures of single requests mark."""
 
 
 class TtftOverTime(Plot):
@@ -18,34 +21,37 @@ class TtftOverTime(Plot):
     title = "Time to first token over the run"
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
-        series = []
+        series, marks = list[PlotSeries](), list[Mark]()
         for run in by_load(runs):
             start_ns, ttft_ms = run.column(_START), run.column(_TTFT)
             known = np.isfinite(start_ns) & np.isfinite(ttft_ms)
             if known.any():
                 since_s = (start_ns[known] - start_ns[known].min()) / 1e9
                 series.append(PlotSeries(run.label, since_s, ttft_ms[known], kind="points"))
-        return _figure(self.title, Axis("started after (s)"), Axis("time to first token (ms)"), series)
+                marks += _percentiles(run, _TTFT, "y")
+        return _figure(self.title, Axis("started after (s)"), Axis("time to first token (ms)"), series, marks)
 
 
 class _Distribution(Plot):
     """A curve per run: the share of all requests, in %, up to each value.
 
     A failed request, or one that was cut off in flight, never comes to a value: with 20 % of them the curve ends at 80 %.
+    Percentiles are those of the report, which are of good requests alone: then they stand below their share of all.
     """
 
     tag: ClassVar[str]
     axis: ClassVar[Axis]
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
-        series = []
+        series, marks = list[PlotSeries](), list[Mark]()
         for run in by_load(runs):
             values = run.column(self.tag)
             ordered = np.sort(values[np.isfinite(values)])
             if len(ordered):
                 share = np.arange(1.0, len(ordered) + 1.0) * (100.0 / (len(ordered) + unanswered(run)))
                 series.append(PlotSeries(run.label, ordered, share, kind="steps"))
-        return _figure(self.title, self.axis, Axis("share of requests, failed ones included (%)"), series)
+                marks += _percentiles(run, self.tag, "x")
+        return _figure(self.title, self.axis, Axis("share of requests, failed ones included (%)"), series, marks)
 
 
 class TtftDistribution(_Distribution):
@@ -67,6 +73,9 @@ class _Trade(Plot):
     across: ClassVar[tuple[str, str]]
     up: ClassVar[tuple[str, str]]
     axes: ClassVar[tuple[Axis, Axis]]
+    line: ClassVar[str] = "all runs, by load"
+    below: ClassVar[tuple[str, str, str] | None] = None
+    """A statistic with a line of its own, and the line's name."""
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         measured = [run for run in runs if None not in (run.number(*self.across), run.number(*self.up))]
@@ -79,8 +88,14 @@ class _Trade(Plot):
         if not points:
             return None
         x_of_all, y_of_all = (np.concatenate([getattr(point, axis) for point in points]) for axis in ("x", "y"))
-        # The line comes last, so that each run keeps its colour of other plots.
-        return _figure(self.title, *self.axes, [*points, PlotSeries("all runs, by load", x_of_all, y_of_all, kind="path")])
+        # Lines come last, so that each run keeps its colour of other plots.
+        lines = [PlotSeries(self.line, x_of_all, y_of_all, kind="path")]
+        if self.below is not None:
+            tag, statistic, name = self.below
+            known = [run for run in by_load(measured) if run.number(tag, statistic) is not None]
+            x, y = (np.array([run.number(*what) for run in known], np.float64) for what in (self.across, (tag, statistic)))
+            lines += [PlotSeries(name, x, y, kind="path")] if known else []
+        return _figure(self.title, *self.axes, [*points, *lines])
 
 
 class ThroughputPerUser(_Trade):
@@ -102,12 +117,14 @@ class ThroughputOverConcurrency(_Trade):
 
 
 class TtftUnderLoad(_Trade):
-    """The line rises where the server is saturated."""
+    """The lines rise where the server is saturated, that of p99 first."""
 
     title = "Time to first token under load"
     across = ("request_throughput", "avg")
     up = (_TTFT, "p99")
-    axes = (Axis("requests per second"), Axis("time to first token, p99 (ms)"))
+    below = (_TTFT, "p50", "p50 of all runs, by load")
+    line = "p99 of all runs, by load"
+    axes = (Axis("requests per second"), Axis("time to first token (ms)"))
 
 
 def by_load(runs: Sequence[PlotRun]) -> list[PlotRun]:
@@ -142,5 +159,20 @@ def unanswered(run: PlotRun) -> int:
     return round(run.number("error_request_count") or 0) + int(cut_off)
 
 
-def _figure(title: str, x: Axis, y: Axis, series: Sequence[PlotSeries]) -> Figure | None:
-    return Figure(title, x, y, tuple(series)) if series else None
+def _percentiles(run: PlotRun, tag: str, axis: str) -> Iterator[Mark]:
+    """Those of the run's report; of its requests where the report lacks them."""
+    for percent in _MARKED:
+        value = run.number(tag, f"p{percent}")
+        if value is None:
+            column = run.column(tag)
+            value = float(np.percentile(column[np.isfinite(column)], percent))
+        yield Mark(run.label, axis, value, f"p{percent}", f"{value:,.{_digits(value)}f} ms")
+
+
+def _digits(value: float) -> int:
+    """Digits behind the point: three or four digits tell a value in all."""
+    return 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
+
+
+def _figure(title: str, x: Axis, y: Axis, series: Sequence[PlotSeries], marks: Sequence[Mark] = ()) -> Figure | None:
+    return Figure(title, x, y, tuple(series), tuple(marks)) if series else None
