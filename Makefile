@@ -7,7 +7,8 @@ REFERENCE ?= $(VENV)-reference
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 PACKAGES := core templates suite $(patsubst %/pyproject.toml,%,$(sort $(wildcard libraries/*/pyproject.toml plugins/*/*/pyproject.toml)))
-PROJECTS := constraints.txt pyproject.toml suite/contents.py $(addsuffix /pyproject.toml,$(PACKAGES))
+PROJECTS := constraints.txt pyproject.toml suite/contents.py $(addsuffix /pyproject.toml,$(PACKAGES)) \
+  $(wildcard libraries/*/src/*/*.[ch])
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
 .PHONY: install demo test test-real programs isolated nightly differential check bench messages walks clean

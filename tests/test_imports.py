@@ -35,7 +35,7 @@ PACKAGES = {
     BUILDER: {*COMMON, "pluggy"},
     WORKER: {
         *COMMON, "uvloop", "httptools", "aiperf_dialects", "aiperf_driver_standard", "aiperf_endpoint_chat",
-        "aiperf_schedule_standard", "aiperf_transport_sockets",
+        "aiperf_reader", "aiperf_schedule_standard", "aiperf_transport_sockets",
     },
     REDUCER: {*COMMON, "numpy"},
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """The two ways through the program, taken from a run: ``make walks`` writes their stacks to docs/architecture.md.
 
 A way has landmarks: functions that all it carries comes to.  Each is reached on several stacks of calls, and the usual one
-counts: that of most calls while the load goes on.
+counts: that of most calls while the load goes on.  The sockets are read by a thread outside the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class Landmark(Struct, frozen=True):
 
 _HEAD = "aiperf.prepare.entries:Entries.head"
 _STEP = "aiperf.run.reducer_process:ReducerProcess._step"
-_READY = "aiperf_transport_sockets.poller:Poller._ready"
+_TAKE = "aiperf_transport_sockets.poller:ReaderPoller._take"
 _TICK = "aiperf.worker.process:Worker._tick"
 WAYS: Mapping[str, Mapping[str, Landmark]] = {
     "Options to socket": {
         "encode": Landmark("aiperf_endpoint_chat.dialect:Chat.encode", _HEAD),
         "add": Landmark("aiperf.rundir.store:StoreWriter.add", _HEAD),
-        "send": Landmark("socket.send", _READY),
+        "send": Landmark("socket.send", _TAKE),
     },
     "Socket to statistic": {
-        "recvmsg": Landmark("socket.recvmsg"),
+        "take": Landmark("Reader.take"),
         "pack": Landmark("aiperf.rundir.journal:pack", _TICK),
         "decode": Landmark("aiperf_endpoint_chat.dialect:Chat.decode", _STEP),
         "column": Landmark("aiperf_metric_latency:InterChunkLatency.column", _STEP),
@@ -62,7 +62,8 @@ def traced(folder: Path) -> list[list[str]]:
     aiperf.program = [str(Path(sys.executable).parent / "aiperf")]
     landmarks = [landmark.function for way in WAYS.values() for landmark in way.values()]
     aiperf.environment |= {
-        "AIPERF_TEST_CALLS": str(folder / "calls"), "AIPERF_TEST_LANDMARKS": " ".join([*landmarks, LIKE]),
+        "AIPERF_READER": "compiled", "AIPERF_TEST_CALLS": str(folder / "calls"),
+        "AIPERF_TEST_LANDMARKS": " ".join([*landmarks, LIKE]),
         "PYTHONPATH": str(Path(__file__).parent / "calls"),
     }  # fmt: skip
     with running() as simulator:

@@ -178,6 +178,32 @@ class PluginWarnings(logging.Handler):
             self.handleError(record)
 
 
+class _Sent(logging.Handler):
+    """Passes level and line of each record to *send*."""
+
+    def __init__(self, send: Callable[[int, str], object]) -> None:
+        super().__init__()
+        self._send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._send(record.levelno, self.format(record))
+        except Exception:  # noqa: BLE001  # as in the handlers of the standard library
+            self.handleError(record)
+
+
+@contextlib.contextmanager
+def sent(level: int, send: Callable[[int, str], object]) -> Iterator[None]:
+    """In the block, pass what plugins of this process log under ``aiperf``, from *level* on, to *send*, with its level."""
+    logger, handler = logging.getLogger("aiperf"), _Sent(send)
+    logger.setLevel(level)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
 class _Outlet:
     """A stream without *secrets* in what is written to it.  *tame*: nor characters that steer a terminal."""
 

@@ -229,13 +229,15 @@ def test_a_system_without_room_refuses_with_its_reason() -> None:
     assert done.stdout == "the system refuses the reader's thread: Too many open files\n"
 
 
-@pytest.mark.parametrize("damage", ["missing", "garbage"])
+@pytest.mark.parametrize("damage", ["missing", "garbage", "of other sources"])
 def test_without_a_compiled_file_for_this_machine_the_reader_says_why(damage: str, tmp_path: Path) -> None:
     package = tmp_path / "aiperf_reader"
     package.mkdir()
     shutil.copy(PACKAGE / "__init__.py", package)
     if damage == "garbage":
         (package / "_reader.abi3.so").write_bytes(b"\x7fELF of another machine")
+    if damage == "of other sources":
+        (package / "_reader.py").write_text("VERSION = 0\n")
     code = "import aiperf_reader as r\ntry: r.SocketReader.opened()\nexcept r.ReaderError as error: print(error)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("aiperf-reader has no compiled file for this machine: ")

@@ -120,10 +120,11 @@ class Notice(Struct, frozen=True, tag=True):
 
 
 class LogLines(Struct, frozen=True, tag=True):
-    """Lines for the log of the run, at a level of ``logging``."""
+    """Lines for the log of the run, at a level of ``logging``.  once: each is logged once, whoever says it again."""
 
     level: int
     lines: list[str]
+    once: bool = False
 
 
 class LiveFigures(Struct, frozen=True, tag=True):

@@ -223,6 +223,7 @@ class Mailbox:
         self.failures: list[str] = []
         self.catch_up: Callable[[Child], Sequence[control.Message]] = no_messages
         self._announced: list[Mapping[str, control.Message]] = []
+        self._logged: set[str] = set()
 
     def receive(self, wait_ms: int) -> bool:
         """Handle one message; False if none came within *wait_ms*."""
@@ -280,9 +281,11 @@ class Mailbox:
                 self._outcome.warn(sentence)
             case control.Notice(sentence) if sentence not in self._outcome.warnings:
                 self._outcome.warn(sentence)
-            case control.LogLines(level, lines):
+            case control.LogLines(level, lines, once):
                 for line in lines:
-                    log.log(level, "%s", line)
+                    if not once or line not in self._logged:
+                        log.log(level, "%s", line)
+                self._logged.update(lines if once else ())
             case control.LiveFigures(index):
                 self.live[index] = message
                 self.fresh += message.ended

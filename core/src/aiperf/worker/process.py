@@ -11,6 +11,7 @@ because each changes what the others may do.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import resource
@@ -66,6 +67,7 @@ class Worker:
         self._last_counters: tuple[object, ...] = ()
         self._stalls: Stalls | None = None
         self.released = self._reported_trouble = self._orphan = self._closed = False
+        self._logging = contextlib.ExitStack()
 
     @property
     def _active(self) -> Share | None:
@@ -83,6 +85,7 @@ class Worker:
     async def close(self) -> None:
         """Close the transport and the journal; the loop ends behind it."""
         self._closed = True
+        self._logging.close()
         signal.signal(signal.SIGCONT, signal.SIG_DFL)
         if self._active is not None:
             self._active.requests.stop()
@@ -113,6 +116,10 @@ class Worker:
     def _warn(self, sentence: str) -> None:
         self._send(control.Notice(sentence))
 
+    def _log(self, level: int, line: str) -> None:
+        """A line of a plugin's, from any thread; each once in a run, because all workers may say the same."""
+        self.loop.call_soon_threadsafe(self._send, control.LogLines(level, [line], once=True))
+
     def _on_parent_end(self) -> None:
         if os.read(0, 4096):
             return
@@ -128,6 +135,7 @@ class Worker:
         try:
             logs.scrub_output(message.secrets.texts)
             plan = message.secrets.restored(journal.load_run(self.directory)[0])
+            self._logging.enter_context(logs.sent(plan.run.log_level, self._log))
             workers = plan.run.workers
             place = WorkerPlace(self.index, workers, self.fds if workers > 1 else self.fds[:1])
             hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport", REQUEST_PREPARED), self._warn)

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import resource
 
+_VERSION = 1
+"""``READER_VERSION`` of reader.h; an editable install may have a file that was compiled before the sources changed."""
 _missing: str | None = None
 try:
     import aiperf_reader._reader as _reader
@@ -21,6 +23,9 @@ except ModuleNotFoundError:
     _missing = "it was installed where there is no C compiler, or no headers of Python"
 except ImportError as _error:
     _missing = str(_error)
+else:
+    if (_found := vars(_reader).get("VERSION", 1)) != _VERSION:
+        _missing = f"it is of version {_found}, and {_VERSION} is needed; install aiperf-reader again"
 
 Record = tuple[int, bytes | int, int, int, int]
 """A read: token; bytes, empty at the end of the stream, or the errno of an error; the kernel's stamp of its last segment (ns

@@ -160,7 +160,7 @@ static PyType_Spec spec = {"aiperf_reader._reader.Reader", sizeof(Reader), 0, Py
 
 static int filled(PyObject *module) {
   PyObject *type = PyType_FromSpec(&spec);
-  if (type == NULL) return -1;
+  if (type == NULL || PyModule_AddIntConstant(module, "VERSION", READER_VERSION) < 0) return -1;
   if (PyModule_AddObject(module, "Reader", type) == 0) return 0;
   Py_DECREF(type);
   return -1;

@@ -27,6 +27,7 @@
 /* Of an eventfd, which is no socket's: generations begin with 1. */
 #define CONTROL 0
 #define EVENTS 256
+#define STACK_BYTES (1u << 18)
 
 /* States of a slot, in the low bits of its word; above them the generation of the socket that has the number now.  A number is
    closed and used again within one batch of events: an event of the earlier socket has another generation and is dropped, and
@@ -189,13 +190,17 @@ static void release(struct reader *reader) {
   reader->ring = NULL, reader->data = NULL, reader->by_descriptor = NULL;
 }
 
-/* The thread; no signal of the program's is taken in it. */
+/* The thread; no signal of the program's is taken in it.  Its stack is small: `ulimit -v` counts it. */
 static int begin(struct reader *reader) {
   sigset_t all, before;
+  pthread_attr_t settings;
+  pthread_attr_init(&settings);
+  pthread_attr_setstacksize(&settings, STACK_BYTES);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&reader->thread, NULL, run, reader);
+  int error = pthread_create(&reader->thread, &settings, run, reader);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&settings);
   reader->started = error == 0;
   return error;
 }

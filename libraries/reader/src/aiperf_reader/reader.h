@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Changes with what Python calls or gets; aiperf_reader/__init__.py has the same number. */
+#define READER_VERSION 1
+
 /* Of one read at most: what a segment brings is some hundred bytes, and a pause of the loop is bounded by the ring. */
 #define READER_READ_BYTES 65536
 

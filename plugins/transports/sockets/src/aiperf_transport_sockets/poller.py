@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import select
 import socket
@@ -17,24 +18,38 @@ if TYPE_CHECKING:
 BATCH = 16
 """Sockets served before the loop continues: its timers keep the due times, and a read takes about 25 µs."""
 _NOBODY = None, None
-_VARIABLE = "AIPERF_READER"
+_VARIABLE, _READERS = "AIPERF_READER", ("auto", "compiled", "python")
+
+log = logging.getLogger("aiperf.transports.kernel")
 
 Call = Callable[[], None]
 
 
 def chosen_reader() -> SocketReader | None:
-    """The thread that ``AIPERF_READER=compiled`` asks for; None: the loop reads.  ConfigError where it can't be had."""
-    value = os.environ.get(_VARIABLE, "").strip().lower() or "python"
-    if value not in ("python", "compiled"):
-        raise ConfigError(f"{_VARIABLE} is {value!r}; it must be python or compiled")
+    """The thread that reads, as ``AIPERF_READER`` says; None: the loop reads.
+
+    ``auto``, the default, takes the thread wherever it can be had, and logs why where it can't; ``compiled`` demands it.
+
+    Raises:
+        ConfigError: The variable has another value, or what it demands can't be had.
+    """
+    value = os.environ.get(_VARIABLE, "").strip().lower() or "auto"
+    if value not in _READERS:
+        raise ConfigError(f"{_VARIABLE} is {value!r}; it must be auto, compiled or python")
     if value == "python":
+        log.debug("the workers' loops read the sockets: %s is python", _VARIABLE)
         return None
     from aiperf_reader import ReaderError, SocketReader
 
     try:
-        return SocketReader.opened()
+        reader = SocketReader.opened()
     except ReaderError as error:
-        raise ConfigError(f"{_VARIABLE} is compiled, and {error}; {_VARIABLE}=python reads without it") from None
+        if value == "compiled":
+            raise ConfigError(f"{_VARIABLE} is compiled, and {error}; {_VARIABLE}=python reads without it") from None
+        log.info("the workers' loops read the sockets, so that more chunks merge on a busy machine: %s", error)
+        return None
+    log.debug("a thread outside the interpreter's lock reads each worker's sockets")
+    return reader
 
 
 class Poller:
