@@ -190,8 +190,8 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     assert done.code == 0, done.err
     used = {row["category"]: row["version"] for row in done.json()["plugins"]["used"] if row["distribution"] == "acme-sundries"}
     assert set(used.values()) == {"0.9.1"} and sorted(used) == [
-        "arrivals", "companions", "engines", "hooks", "ramps", "samplers", "telemetry", "tokenizers", "transports", "uis",
-        "url_strategies", "verdicts",
+        "arrivals", "companions", "engines", "hooks", "ramps", "samplers", "tables", "telemetry", "tokenizers", "transports",
+        "uis", "url_strategies", "verdicts",
     ]  # fmt: skip
 
     seen = sorted(simulator.truth()["requests"], key=lambda row: row["received_mono_ns"])
@@ -211,6 +211,14 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     took = re.fullmatch(r"4 cups of tea before profiling, which took (\d+) ns", tea)
     assert took is not None and int(took[1]) == pytest.approx(done.json()["benchmark_duration"]["avg"] * 1e9, rel=0.5)
     assert '"water"' in (done.artifacts / "journal" / "telemetry-0.jsonl").read_text()
+
+    (row,) = done.json()["logbook"]
+    length = done.json()["benchmark_duration"]["avg"]
+    assert (row["phase"], row["requests"]) == (0, 20) and row["soundings"] >= 1 and row["length"] >= 0.9 * length
+    assert "Logbook" in done.out and "written in ink" in done.out
+    again = aiperf("report", done.artifacts)
+    assert again.code == 0 and done.json()["logbook"] == [row], again.err
+    assert open_run(done.artifacts).tables() == {"logbook": [row]}
 
     (found,) = [each for each in done.json()["measurement"]["findings"] if each["package"] == "acme-sundries 0.9.1"]
     assert (found["kind"], found["level"], found["confidence"]) == ("high_water", "advice", 0.9)

@@ -30,12 +30,12 @@ NAMES = {
     "arrivals": "my-pattern", "command": "my-command", "dataset": "my-questions", "driver": "my-pace", "endpoint": "my-dialect",
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
-    "ramp": "my-rise", "verdict": "my-verdict", "series": "my-series", "companion": "my-companion",
+    "ramp": "my-rise", "verdict": "my-verdict", "table": "my-shares", "series": "my-series", "companion": "my-companion",
     "reducer": "my-tally",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
 """The name of the plugin from each template."""
-IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks", "verdict", "companion")
+IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks", "verdict", "table", "companion")
 CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "series", "telemetry", "transport", "ui", "url_strategy")
 AFTERWARDS = ("command", "definition", "plot")
 BEFORE = ("configuration",)
@@ -211,6 +211,7 @@ def test_they_all_take_part_in_one_run(made: Made, simulator: Simulator, tmp_pat
     few = [each for each in results["measurement"]["findings"] if each["package"] == f"{distribution('verdict')} 0.1.0"]
     assert [(each["kind"], each["numbers"]["requests"]) for each in few] == [("few_requests", 30)]
     assert results["measurement"]["verdict"] == "suspect"
+    assert sum(row["requests"] for row in results["my_shares"]) == 30
     assert "| My Metric | ms |" in (done.artifacts / "my_table.md").read_text()
     (phase,) = json.loads((done.artifacts / "my_hooks.json").read_text())["phases"]
     assert phase["ended_ns"] > phase["started_ns"]

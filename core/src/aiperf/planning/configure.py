@@ -162,7 +162,7 @@ def _plugins(
         schedules=named["schedules"], arrivals=named["arrivals"], ramps=named["ramps"], engine=engine, url_strategy=strategy,
         metrics=draft.everything("metrics"), exporters=draft.everything("exporters"),
         hooks=draft.everything("hooks"), hook_names=registry.hooks().implemented, telemetry=telemetry,
-        verdicts=draft.everything("verdicts"), series=_series(draft) if telemetry else None,
+        verdicts=draft.everything("verdicts"), tables=draft.everything("tables"), series=_series(draft) if telemetry else None,
         reducer=_reducer(draft), companions=tuple(_usable(draft, companions)),
         samplers={plugin.name: plugin.ref for plugin in registry.all("samplers")},
         drivers={plugin.name: plugin for plugin in drivers},

@@ -60,6 +60,8 @@ _TABLE = (
         base="aiperf.sdk.definition:Definition"),
     Category("verdicts", "verdict", "Judges of finished runs: whether numbers can be trusted, and what may mislead.",
         base="aiperf.sdk.verdict:Verdict", every=True),
+    Category("tables", "table", "Tables of finished runs, in the summary and in the report.", base="aiperf.sdk.table:Tables",
+        every=True),
     Category("configurations", "configuration", "Formats of configuration files. Chosen by the suffix of --config.",
         base="aiperf.sdk.configuration:Configuration"),
     Category("commands", "command", "Subcommands of aiperf.", base="aiperf.sdk.command:Command"),

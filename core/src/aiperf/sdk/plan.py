@@ -274,6 +274,7 @@ class PluginPlan(Struct, frozen=True):
     hook_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     telemetry: tuple[PluginRef, ...] = ()
     verdicts: tuple[PluginRef, ...] = ()
+    tables: tuple[PluginRef, ...] = ()
     companions: tuple[PluginRef, ...] = ()
     schedules: dict[str, PluginRef] = field(default_factory=dict)
     arrivals: dict[str, PluginRef] = field(default_factory=dict)

@@ -145,7 +145,8 @@ def plugins_used(plan: Plan, shadowed: Mapping[str, Sequence[str]] = MappingProx
     refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]
     refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
     refs += [ref for ref in (chosen.reducer, chosen.series) if ref is not None]
-    refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.companions, *chosen.hooks]
+    refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.tables]
+    refs += [*chosen.companions, *chosen.hooks]
     given = plan.run.config.get("plugins", {})
     return tuple(
         PluginUsed(

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.table import SummaryTable
 from aiperf.sdk.verdict import Finding
 
 STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
@@ -275,6 +276,7 @@ class Summary(Struct, frozen=True):
     run_warnings: the part of *warnings* that comes from the run itself, which a report repeats.
     slices: in the order of time, without gaps.  urls: as listed by the user, where there are several.
     telemetry: samples taken beside the load, by source.
+    tables: of the plugins of the category tables, in their order.
     """
 
     run_id: str
@@ -308,6 +310,7 @@ class Summary(Struct, frozen=True):
     urls: tuple[UrlSummary, ...] = ()
     telemetry: tuple[SourceSummary, ...] = ()
     finish_reasons: dict[str, int] = {}
+    tables: tuple[SummaryTable, ...] = ()
 
 
 SURVIVOR_SHARE = 0.01

@@ -6,7 +6,7 @@ any of them finds something suspect; where none does it is ``trustworthy``, or `
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +15,10 @@ from msgspec import Meta, Struct
 from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
+    from aiperf.sdk.columns import Floats
     from aiperf.sdk.model import ErrorDetails
     from aiperf.sdk.plan import PhasePlan, Plan
+    from aiperf.sdk.series import Line, Window
     from aiperf.sdk.summary import Summary
 
 CERTAIN, LIKELY, POSSIBLE = 1.0, 0.8, 0.5
@@ -130,6 +132,14 @@ class AnswerCounts(Struct, frozen=True):
     far_prompts: int = 0
 
 
+def _no_samples(source: str) -> Iterator[Line]:
+    return iter(())
+
+
+def _no_column(name: str) -> Floats:
+    raise LookupError(f"the evidence has no column {name!r}")
+
+
 class Evidence(Struct, frozen=True, kw_only=True):
     """What is known of a finished run.  Read it, and change nothing in it.
 
@@ -152,6 +162,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     answers: in this phase; all_answers: in all phases.
     events: of all phases and workers, in the order of each worker.
     models: pairs of the model asked for and the model that answered, as the first answers of each server say it.
+    windows: of every phase, in the monotonic clock, as moments of samples are; one that never began has no length.
+    read_samples, read_column: what :meth:`samples` and :meth:`column` read from.
     """
 
     summary: Summary
@@ -174,6 +186,24 @@ class Evidence(Struct, frozen=True, kw_only=True):
     all_answers: AnswerCounts = AnswerCounts()
     events: tuple[WorkerEvent, ...] = ()
     models: tuple[tuple[str, str], ...] = ()
+    windows: tuple[Window, ...] = ()
+    read_samples: Callable[[str], Iterator[Line]] = _no_samples
+    read_column: Callable[[str], Floats] = _no_column
+
+    def samples(self, source: str) -> Iterator[Line]:
+        """The lines of a telemetry source of this name, from the file, at each call; none where it took no sample."""
+        return self.read_samples(source)
+
+    def column(self, name: str) -> Floats:
+        """A number for each request of *phase*, of any outcome, in the order in which they were reduced; NaN where it has none.
+
+        *name*: of :data:`aiperf.sdk.columns.NUMBERS` (``output_tokens``, ``ended_ns``), in that column's unit, times since the
+        run's start.  The column is read from the stored requests at each call: 8 bytes a request.
+
+        Raises:
+            LookupError: There is no such column; the sentence has the nearest name.
+        """
+        return self.read_column(name)
 
 
 class Verdict(WithOptions[OptionsT]):

@@ -192,6 +192,16 @@ class FinishedRun(PlotRun):
         files = (f"{name}_export.jsonl" if prefix is None else f"{prefix}_{name}.jsonl" for name in names)
         return of_reference(*map(self.directory.joinpath, files))
 
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """The tables that plugins made of the run, by name: a dictionary of cells for each row; empty where there is none.
+
+        Raises:
+            AiperfError: The summary is not there, or is none.
+        """
+        named = self.summary.get("tables", {})
+        found = {name: self.summary.get(name) for name in named} if isinstance(named, dict) else {}
+        return {name: rows for name, rows in found.items() if isinstance(rows, list)}
+
     def batches(self) -> Iterator[RecordBatch]:
         """Every request of every phase as the run's metrics saw it, from the journal's stored columns.
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from aiperf_testing.series import SeriesContract
     from aiperf_testing.server import Expect, Scripted, Send, answer
     from aiperf_testing.summaries import SummaryExporterContract, sample_summary
+    from aiperf_testing.tables import TablesContract
     from aiperf_testing.telemetry import TelemetryContract
     from aiperf_testing.tokenizers import TokenizerContract
     from aiperf_testing.transports import HttpTransportContract, Stage, TransportContract
@@ -97,6 +98,7 @@ _WHERE = {
         "SummaryExporterContract",
         "sample_summary",
     ),
+    "tables": ("TablesContract",),
     "telemetry": ("TelemetryContract",),
     "tokenizers": ("TokenizerContract",),
     "transports": (
@@ -146,6 +148,7 @@ __all__ = [
     "Stage",
     "Subjects",
     "SummaryExporterContract",
+    "TablesContract",
     "TelemetryContract",
     "TokenizerContract",
     "TransportContract",

@@ -33,6 +33,7 @@ from aiperf_testing.metrics import AnalysisContract, MetricContract, MetricFamil
 from aiperf_testing.pipeline import cycle_message
 from aiperf_testing.schedules import ScheduleContract
 from aiperf_testing.summaries import SummaryExporterContract, sample_summary
+from aiperf_testing.tables import TablesContract
 from aiperf_testing.telemetry import TelemetryContract
 from aiperf_testing.tokenizers import TokenizerContract
 from aiperf_testing.transports import HttpTransportContract, TransportContract
@@ -220,6 +221,10 @@ def _verdict(subject: Subject) -> Made:
     return VerdictContract, {"verdict": subject.plugin, "options": subject.options(), "cases": Material()}
 
 
+def _tables(subject: Subject) -> Made:
+    return TablesContract, {"tables": subject.plugin, "options": subject.options(), "cases": Material()}
+
+
 def _configuration(subject: Subject) -> Made:
     author: dict[str, Any] = {name: Material() for name in ("example", "sets", "mistake")}
     return ConfigurationContract, {"configuration": subject.plugin, **author}
@@ -253,6 +258,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "url_strategies": _as(UrlStrategyContract, "strategy"),
         "transports": _transport,
         "verdicts": _verdict,
+        "tables": _tables,
         "configurations": _configuration,
         "hooks": _as(HooksContract, "hooks"),
     }

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+from aiperf.sdk.columns import NUMBERS, Floats
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.series import Window
 from aiperf.sdk.summary import Arrivals, Measurement, Quantiles, Result, Summary
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, Finding, Verdict, WorkerEvent, WorkerTime
@@ -21,19 +24,22 @@ from aiperf_testing.pipeline import checked
 from aiperf_testing.plans import sample_plan
 from aiperf_testing.summaries import sample_summary
 
+_REQUESTS = 24
+
 
 def sample_evidence(*results: Result, **changes: Any) -> Evidence:
     """Evidence of a run of 24 requests, all good, to which there is nothing to object.
 
     *results*: of the summary, None for those of :func:`sample_summary`.  *changes*: fields of the evidence, of its summary, or
-    of the summary's measurement; the first that has the field gets it.
+    of the summary's measurement; the first that has the field gets it.  Columns are of zeros, unless *changes* has
+    ``read_column``; there are no samples, unless it has ``read_samples``.
     """
     quiet = Quantiles(0.01, 0.02, 0.03)
     measurement = Measurement(
         "kernel", loopback=False, arrivals=Arrivals(24, 24, completed=24), client_error_ms=quiet, schedule_slip_ms=quiet,
         loop_lag_ms=quiet, worker_cpu_pct=(3.0,), turnaround_ms=quiet,
     )  # fmt: skip
-    answers = AnswerCounts(valid=24, chunks=240)
+    answers = AnswerCounts(valid=_REQUESTS, chunks=10 * _REQUESTS)
     measurement = replace(measurement, **_taken(Measurement, changes, beside=(Evidence, Summary)))
     fields = _taken(Summary, changes, beside=(Evidence,))
     summary = replace(sample_summary(*results), **{"measurement": measurement, "valid": 24, "failed": 0} | fields)
@@ -43,8 +49,15 @@ def sample_evidence(*results: Result, **changes: Any) -> Evidence:
         "phase": profiling, "turnaround_mean_ms": 0.01, "workers": (WorkerTime(cpu_pct=3.0),), "reads": 240,
         "preparers": (plan.plugins.endpoint.key,), "opening_ns": (5e6,) * 8, "answers": answers, "all_answers": answers,
         "events": (WorkerEvent(0, profiling.index, "begin", 0), WorkerEvent(0, profiling.index, "end", 2_000_000_000)),
+        "windows": (Window(profiling.index, 0, 2_000_000_000),), "read_column": _zeros,
     }  # fmt: skip
     return Evidence(summary=summary, plan=plan, **usual | changes)
+
+
+def _zeros(name: str) -> Floats:
+    if name not in NUMBERS:
+        raise LookupError(f"there is no column {name!r}")
+    return np.zeros(_REQUESTS)
 
 
 def _taken(struct: type[Any], changes: dict[str, Any], *, beside: tuple[type[Any], ...]) -> dict[str, Any]:
@@ -53,7 +66,7 @@ def _taken(struct: type[Any], changes: dict[str, Any], *, beside: tuple[type[Any
     return {name: changes.pop(name) for name in struct.__struct_fields__ if name in changes and name not in others}
 
 
-def _nothing() -> Evidence:
+def evidence_of_nothing() -> Evidence:
     """The evidence of a run that ended before its first request."""
     measurement = Measurement("read", loopback=False, arrivals=Arrivals())
     summary = replace(
@@ -64,7 +77,7 @@ def _nothing() -> Evidence:
     return Evidence(summary=summary, plan=plan, phase=plan.load.phases[0])
 
 
-def _trouble() -> Evidence:
+def evidence_of_trouble() -> Evidence:
     """The evidence of a run in which everything that can be counted went wrong."""
     plan = sample_plan(
         Path("run"), use_server_token_count=True,
@@ -115,29 +128,29 @@ class VerdictContract:
         assert {bool(kinds) for _, kinds in self.cases} == {True, False}, "a run with a finding and a run without"
 
     def test_a_run_that_ended_before_its_first_request_is_survived(self) -> None:
-        self._judge(_nothing())
+        self._judge(evidence_of_nothing())
 
     def test_a_run_in_which_everything_went_wrong_is_survived(self) -> None:
-        self._judge(_trouble())
+        self._judge(evidence_of_trouble())
 
     def test_a_sentence_is_one_line(self) -> None:
-        for finding in self._judge(_trouble()):
+        for finding in self._judge(evidence_of_trouble()):
             assert finding.sentence == " ".join(finding.sentence.split()), "without line ends, and without spaces around it"
 
     def test_the_same_evidence_gives_the_same_findings(self) -> None:
-        for evidence in (sample_evidence(), _trouble()):
+        for evidence in (sample_evidence(), evidence_of_trouble()):
             assert self._judge(evidence) == self._judge(evidence), "the same evidence gives other findings: no clock, no chance"
 
     def test_an_error_is_explained_in_one_line_or_not_at_all(self) -> None:
         verdict = type(self).verdict(type(self).options)
-        for seen in _trouble().errors:
-            finding = verdict.explain(seen.error, _trouble().plan)
+        for seen in evidence_of_trouble().errors:
+            finding = verdict.explain(seen.error, evidence_of_trouble().plan)
             assert finding is None or checked(finding).sentence == " ".join(finding.sentence.split()), (
                 "explain gives a finding, whose sentence has one line, or None"
             )
 
     def test_the_evidence_stays_as_it_is(self) -> None:
-        evidence = _trouble()
+        evidence = evidence_of_trouble()
         before = copy.deepcopy(evidence)
         self._judge(evidence)
         assert evidence == before, "judge changed the evidence: others read it as well"

@@ -16,6 +16,7 @@ from aiperf.sdk.summary import (
     SourceSummary,
     UrlSummary,
 )
+from aiperf.sdk.table import TAKEN, SummaryTable, TableColumn
 from aiperf.testing import SummaryExporterContract
 from aiperf_exporter_json import SummaryJson
 from aiperf_exporter_json.document import iso
@@ -85,9 +86,10 @@ def test_every_field_there_can_be_is_in_the_schema(tmp_path):
         SUMMARY, complete=False, incomplete_reason="the run was cancelled", warnings=("slow",), urls=(url, url),
         outcomes={"completed": 20, "failed": 5}, survival={"request_latency": Result("request_latency", "", "ms", survived)},
         telemetry=(SourceSummary("vitals", "acme-vitals", "1.3.0", 0.5, 7, 1, 2),), finish_reasons={"stop": 20, "odd": 5},
+        tables=(SummaryTable("queues", "Queues", (TableColumn("engine"),), (("a",),), ("shared",), package="acme 1.2"),),
     )  # fmt: skip
     content = written(tmp_path, full)
-    assert content.keys() - full.results.keys() == SCHEMA["properties"].keys()
+    assert content.keys() - full.results.keys() - {"queues"} == SCHEMA["properties"].keys()
     assert content["survival"]["request_latency"]["censored"] == 5
     assert content["urls"][0]["metrics"]["inter_token_latency"]["p50"] == LATENCY["p50"]
 
@@ -274,3 +276,16 @@ def test_telemetry_has_every_series_by_phase(tmp_path):
         }
     ]  # fmt: skip
     assert "telemetry" not in written(tmp_path, SUMMARY)
+
+
+def test_rows_of_tables_stand_under_their_names_with_what_is_known(tmp_path) -> None:
+    columns = (TableColumn("engine"), TableColumn("waiting", "requests"))
+    table = SummaryTable("queues", "Queues", columns, (("a", 1.5), ("b", math.nan), ("c", None)), package="acme 1.2")
+    made = written(tmp_path, replace(SUMMARY, tables=(table,)))
+    assert made["queues"] == [{"engine": "a", "waiting": 1.5}, {"engine": "b"}, {"engine": "c"}]
+    about = {"title": "Queues", "columns": [{"name": "engine", "unit": ""}, {"name": "waiting", "unit": "requests"}]}
+    assert made["tables"] == {"queues": {**about, "package": "acme 1.2"}}
+
+
+def test_no_table_can_have_the_name_of_another_key() -> None:
+    assert set(SCHEMA["properties"]) <= TAKEN

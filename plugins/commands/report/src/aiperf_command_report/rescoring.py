@@ -1,4 +1,4 @@
-"""The plan of a report: the run's own, with newly installed metrics, verdicts and series, and options of this command line."""
+"""The plan of a report: the run's own, with newly installed plugins that read results, and options of this command line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import ExportLevel
 
 _NS_PER_S = 1_000_000_000
-_CATEGORIES = ("metrics", "exporters", "verdicts")
+_CATEGORIES = ("metrics", "exporters", "verdicts", "tables")
 _GRADER = "graders"
 """Plugins of a report, as in ``options_of`` of the manifest."""
 
 
 def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s: float | None) -> Plan:
-    """*plan* with other slices, where a duration is given; with *plugin_options*, newly installed metrics and verdicts, too.
+    """*plan* with other slices, where a duration is given; with *plugin_options*, newly installed plugins, too.
 
     Plugins of the run stay: the report names a package that is gone, and the present version of an updated one.
     """
@@ -29,8 +29,9 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
         plan = _configured(plan, "artifacts", {"slice_duration": slice_duration_s})
     if plugin_options is None:
         return plan
-    metrics, exporters, verdicts = (plugin_options.registry.all(category) for category in _CATEGORIES)
-    usable = [each for each in (*metrics, *verdicts) if each.options_model is None or each.key in plugin_options.options]
+    metrics, exporters, verdicts, tables = (plugin_options.registry.all(category) for category in _CATEGORIES)
+    known = plugin_options.options
+    usable = [each for each in (*metrics, *verdicts, *tables) if each.options_model is None or each.key in known]
     series = plugin_options.registry.all("series") if plan.plugins.telemetry else []
     # An exporter that the run did not use takes part where one of its options is given.
     wanted = [plugin for plugin in exporters if plugin.key in plugin_options.given]
@@ -38,6 +39,7 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
         metrics=_refs(plan.plugins.metrics, metrics, [each for each in usable if each.category == "metrics"]),
         exporters=_refs(plan.plugins.exporters, exporters, wanted),
         verdicts=_refs(plan.plugins.verdicts, verdicts, [each for each in usable if each.category == "verdicts"]),
+        tables=_refs(plan.plugins.tables, tables, [each for each in usable if each.category == "tables"]),
         series=plan.plugins.series or next((each.ref for each in series), None),
     )
     for key, options in plugin_options.options.items():
@@ -84,7 +86,7 @@ def regraded(plan: Plan, plugin_options: PluginOptions, name: str) -> Plan:
 
 
 def flags(plugin_options: PluginOptions) -> list[str]:
-    """The given flags of metrics, exporters and verdicts."""
+    """The given flags of metrics, exporters, verdicts and tables."""
     installed = [plugin for category in _CATEGORIES for plugin in plugin_options.registry.all(category)]
     given = {plugin.key: plugin_options.given.get(plugin.key, ()) for plugin in installed}
     return [spec.flags[0] for plugin in installed for spec in plugin.options if spec.field in given[plugin.key]]

@@ -106,7 +106,7 @@ def _check_versions(plan: Plan, summary: dict[str, Any], installed: InstalledPlu
     told = {(used.get("category"), used.get("name")): used for used in summary.get("plugins", {}).get("used", ())}
     chosen = plan.plugins
     reducers = () if chosen.reducer is None else (chosen.reducer,)
-    for ref in (chosen.endpoint, *reducers, *chosen.metrics, *chosen.exporters, *chosen.verdicts):
+    for ref in (chosen.endpoint, *reducers, *chosen.metrics, *chosen.exporters, *chosen.verdicts, *chosen.tables):
         used = told.get((ref.category, ref.name), {})
         packages = {(ref.distribution, ref.version), (used.get("distribution"), used.get("version"))}
         now = installed.find(ref.category, ref.name)
@@ -156,10 +156,14 @@ def _experimental(summary: Mapping[str, Any]) -> Iterator[None]:
         del os.environ[_EXPERIMENTAL]
 
 
+_RESCORED = ("metrics", "exporters", "verdicts", "tables")
+"""Categories whose plugins ``aiperf report`` may use beside those of the run, or with other options."""
+
+
 def _as_told(plan: Plan, summary: dict[str, Any], installed: InstalledPlugins) -> Plan:
     """The plan of the report that made the results, without hooks and exporters that write no files.
 
-    ``aiperf report`` may have been given other slices, metrics, verdicts and options of these than the run.
+    ``aiperf report`` may have been given other slices, metrics, verdicts, tables and options of these than the run.
     """
     seconds = summary.get("input_config", {}).get("artifacts", {}).get("slice_duration")
     artifacts = plan.run.config.get("artifacts", {})
@@ -170,9 +174,10 @@ def _as_told(plan: Plan, summary: dict[str, Any], installed: InstalledPlugins) -
     metrics = _refs(plan.plugins.metrics, "metrics", used, installed)
     exporters = _refs(plan.plugins.exporters, "exporters", used, installed)
     verdicts = _refs(plan.plugins.verdicts, "verdicts", used, installed)
-    plan = plan.replacing(metrics=metrics, exporters=exporters, verdicts=verdicts, hooks=())
+    tables = _refs(plan.plugins.tables, "tables", used, installed)
+    plan = plan.replacing(metrics=metrics, exporters=exporters, verdicts=verdicts, tables=tables, hooks=())
     for one in used:
-        if isinstance(one, dict) and one.get("category") in ("metrics", "exporters", "verdicts") and one.get("options"):
+        if isinstance(one, dict) and one.get("category") in _RESCORED and one.get("options"):
             plan = _with_options(plan, f"{one['category']}:{one['name']}", one["options"], installed)
     return plan
 

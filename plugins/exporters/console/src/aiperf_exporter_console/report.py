@@ -11,6 +11,7 @@ from aiperf.sdk.model import names
 from aiperf.sdk.summary import USUAL_ENDS, Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles, survivors
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
+from aiperf_exporter_console.tables import shown
 from aiperf_exporter_console.telemetry import sampled
 
 _NONE = "N/A"
@@ -64,6 +65,7 @@ def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bo
     more = (
         _survival(summary, look, width), _urls(summary, look, width),
         *(sampled(source, summary, look, width) for source in summary.telemetry),
+        *(shown(one, look, width) for one in summary.tables if verbose or not one.detail),
     )  # fmt: skip
     warnings, about = _warnings(summary, look, width), _about(summary, width)
     measured = (_full_measurement if verbose else _measurement)(measurement, look, width)

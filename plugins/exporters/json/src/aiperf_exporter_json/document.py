@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from aiperf import Result, Summary
 from aiperf.sdk.summary import ErrorCount, PhaseSummary, SourceSummary, UrlSummary
+from aiperf.sdk.table import SummaryTable
 
 SCHEMA_VERSION = "1.4"
 
@@ -49,6 +50,8 @@ def document(summary: Summary) -> dict[str, Any]:
         "survival": statistics(summary.survival) or None,
         "urls": [_url(one) for one in summary.urls] or None,
         "telemetry": [_source(one) for one in summary.telemetry] or None,
+        "tables": {one.name: _about(one) for one in summary.tables} or None,
+        **{one.name: _rows(one) for one in summary.tables},
         "phases": [_phase(phase) for phase in summary.phases],
         "plugins": {"kernel": summary.version, "used": [_present(plugin) for plugin in summary.plugins]},
         "warnings": list(summary.warnings) or None,
@@ -107,6 +110,26 @@ def _source(one: SourceSummary) -> dict[str, Any]:
         {"phase": each.phase, **each.entry(), **({"description": each.help} if each.help else {})} for each in one.series
     ]
     return {"source": one.name, "distribution": one.distribution, "version": one.version, **counts, "series": series}
+
+
+def _about(table: SummaryTable) -> dict[str, Any]:
+    """Of a table everything but the rows, which stand under its name."""
+    columns = [{"name": column.name, "unit": column.unit} for column in table.columns]
+    known = {"title": table.title, "columns": columns, "notes": list(table.notes), "package": table.package}
+    return {name: value for name, value in known.items() if value}
+
+
+def _rows(table: SummaryTable) -> list[dict[str, Any]]:
+    """The rows as objects; what is absent or not finite has no key."""
+    keys = [column.name for column in table.columns]
+    return [
+        {
+            key: cell
+            for key, cell in zip(keys, row, strict=True)
+            if cell is not None and not (isinstance(cell, float) and not math.isfinite(cell))
+        }
+        for row in table.rows
+    ]
 
 
 def _seconds(value: float | None) -> dict[str, Any] | None:

@@ -122,7 +122,7 @@ class ColumnsReduction(RunningReduction):
         self._preloaded = True
         from aiperf_reducer_columns.report import report as _imported  # noqa: F401
 
-        imported(*self.job.plan.plugins.verdicts)
+        imported(*self.job.plan.plugins.verdicts, *self.job.plan.plugins.tables)
 
     def _note_full_disk(self, error: OSError) -> None:
         self._trouble = f"results in {self.journal} can't be written: {error.strerror or error}"

@@ -27,6 +27,8 @@ from aiperf import (
     Verdict,
 )  # fmt: skip
 from aiperf.sdk.configuration import Configuration, Option, OptionValue
+from aiperf.sdk.series import Sample
+from aiperf.sdk.table import SummaryTable, TableColumn, Tables
 
 
 class Letters:
@@ -112,3 +114,20 @@ class Harbour(Verdict[None]):
                     metres = series.stats["max"]
                     sentence = f"the water stood at {metres:g} m: wear boots"
                     yield Finding("high_water", FindingLevel.ADVICE, sentence, 0.9, {"water_m": metres})
+
+
+class Logbook(Tables[None]):
+    """A line for each phase, and under which the ship set sail."""
+
+    def tables(self, evidence: Evidence) -> Iterator[SummaryTable]:
+        if not evidence.summary.valid:
+            return
+        tides = [line for line in evidence.samples("tides") if isinstance(line, Sample)]
+        ended = evidence.column("ended_ns")
+        rows = []
+        for window in evidence.windows:
+            seen = sum(window.begin_ns <= line.moment.at_ns <= window.end_ns for line in tides)
+            mine = window.phase == evidence.phase.index
+            rows.append((window.phase, (window.end_ns - window.begin_ns) / 1e9, seen, len(ended) if mine else None))
+        columns = (TableColumn("phase"), TableColumn("length", "s"), TableColumn("soundings"), TableColumn("requests"))
+        yield SummaryTable("logbook", "Logbook", columns, tuple(rows), notes=("written in ink",))

@@ -17,6 +17,7 @@ from aiperf.sdk.columns import RECONNECTS, Ints
 from aiperf.sdk.driver import PRECISE_TIMERS
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.series import Window
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, Summary
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, WorkerEvent, WorkerTime
@@ -164,6 +165,7 @@ def evidence(
     events: Iterable[ShardEvent], *, intervals: Buckets, first_intervals: Buckets | None = None,
     turnarounds: Merged | None = None, zero_ns: int = 0,
     begin_ns: float = 0.0, single_turn: bool = True, models: Iterable[tuple[str, str]] = (),
+    windows: tuple[Window, ...] = (),
 ) -> Evidence:  # fmt: skip
     """What verdicts get.
 
@@ -171,6 +173,7 @@ def evidence(
     first of answers did.  *zero_ns*: monotonic clock at the run's start.
     *begin_ns*: of the phase.  *single_turn*: conversations have one turn.
     *models*: the model asked for and the model that answered, of some answers.
+    *windows*: of all phases.
     """
     first = first_intervals or Buckets()
     own, plugins, turnaround = counts[phase.index], plan.plugins, _statistics(turnarounds)
@@ -185,7 +188,7 @@ def evidence(
         preparers=tuple(hooks or [plugins.endpoint.key]), reads=loops.counters.get("reads", 0), precise_timers=PRECISE_TIMERS,
         single_turn=single_turn, opening_ns=tuple(latency_ns for _, latency_ns in own.opening),
         errors=tuple(ErrorSeen(error, count, first_ns - begin_ns) for error, count, first_ns in _errors(own)),
-        models=tuple(sorted(set(models))), answers=_answers(own), all_answers=_answers(*counts.values()),
+        windows=windows, models=tuple(sorted(set(models))), answers=_answers(own), all_answers=_answers(*counts.values()),
         events=tuple(
             WorkerEvent(shard, value["phase"], value["event"], value["at_ns"] - zero_ns, value.get("for_ns", 0))
             for shard, kind, value in events

@@ -37,11 +37,14 @@ from aiperf_reducer_columns.report.evidence import (
     planned,
     read_loops,
 )
+from aiperf_reducer_columns.report.kept import Kept
+from aiperf_reducer_columns.report.tables import tables
 from aiperf_reducer_columns.report.verdicts import concluded, findings, sentences
 
 from aiperf.sdk.summary import (  # isort: skip
     Arrivals, DeliveredLoad, PhaseSummary, Slice, SourceSummary, Summary, UrlSummary,
 )  # fmt: skip
+from aiperf.sdk.table import TAKEN
 from aiperf.sdk.verdict import FindingLevel
 
 from aiperf_reducer_columns.report.sources import summaries
@@ -218,11 +221,18 @@ class _Merging:
     @cached_property
     def _telemetry(self) -> tuple[SourceSummary, ...]:
         """The telemetry sources, their series by phase and by time slice."""
-        zero, phases = self.clock.started_mono_ns, self.plan.load.phases
-        windows = [Window(each.index, *(zero + round(at) for at in self._window(each))) for each in phases]
-        main = next(phase for phase in phases if phase.kind == "profiling")
+        zero = self.clock.started_mono_ns
+        main = next(phase for phase in self.plan.load.phases if phase.kind == "profiling")
         slices = [Window(main.index, zero + a, zero + b) for a, b in self._slice_windows(main)]
-        return tuple(summaries(self.journal, self.plan.plugins, windows, slices, self.warnings.append))
+        return tuple(summaries(self.journal, self.plan.plugins, self._windows, slices, self.warnings.append))
+
+    @cached_property
+    def _windows(self) -> tuple[Window, ...]:
+        """A window for each phase."""
+        zero = self.clock.started_mono_ns
+        return tuple(
+            Window(each.index, *(zero + round(at) for at in self._window(each))) for each in self.plan.load.phases
+        )
 
     def _late_warnings(self) -> list[str]:
         """Sentences on analyses and folds that failed while the summary was made, and on sources that stopped early."""
@@ -245,9 +255,12 @@ class _Merging:
             summary, self.plan, phase, self.counts, loops, self.events, intervals=intervals, first_intervals=first,
             turnarounds=self.folds[phase.index].get(TURNAROUND), zero_ns=self.clock.started_mono_ns, begin_ns=begin_ns,
             single_turn=Store(self.journal).max_turns == 1, models=[pair for part in self.parts for pair in part.models],
+            windows=self._windows,
         )  # fmt: skip
-        failures: list[str] = []
-        found = findings(self.plan, known, failures.append)
+        kept, failures = Kept(self.journal, phase.index), list[str]()
+        known = replace(known, read_samples=kept.samples, read_column=kept.column)
+        summary = replace(summary, tables=tables(self.plan, known, {*TAKEN, *self.catalogue.metrics}, self._report))
+        found = findings(self.plan, replace(known, summary=summary), failures.append)
         lacking = "a verdict failed, see the warnings" if failures else None if self.plan.plugins.verdicts else _NO_VERDICTS
         more = [*summary.run_warnings, *self.warnings, *sentences(found, FindingLevel.ADVICE), *failures, *summary.warnings]
         return replace(

@@ -1,0 +1,91 @@
+"""The contract of tables: the evidence of a finished run in, tables of the summary out.
+
+Every installed plugin of the category gives its tables at the end of a run and again in ``aiperf report``, before the verdicts
+judge.  The console prints them, the summary JSON has each table's rows under its name, ``aiperf.results.open_run`` reads them
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aiperf.sdk.options import OptionsT, WithOptions
+
+if TYPE_CHECKING:
+    from aiperf.sdk.verdict import Evidence
+
+Cell: TypeAlias = str | bool | int | float | None
+"""A cell of a table; None where there is nothing to say.  A number that isn't finite is left out of files."""
+
+_Name: TypeAlias = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$", max_length=64)]
+
+
+TAKEN = frozenset((
+    "aiperf_version", "benchmark_id", "delivered_load", "end_time", "error_summary", "incomplete_reason", "input_config",
+    "is_complete", "measurement", "observation_window", "outcomes", "phases", "plugins", "run_info", "schema_version",
+    "start_time", "survival", "tables", "telemetry", "urls", "was_cancelled", "warmup_metrics", "warnings", "finish_reasons",
+    "failures", "lost", "dataset",
+))  # fmt: skip
+"""Keys of the summary JSON beside the tags of metrics: no table has one of these names."""
+
+
+class TableColumn(Struct, frozen=True):
+    """A column.  name: its key in JSON.  unit: of its numbers (``ms``, ``tokens``); empty for texts and plain counts."""
+
+    name: _Name
+    unit: str = ""
+
+
+class SummaryTable(Struct, frozen=True):
+    """A table of a finished run.
+
+    name: its key in the summary JSON, which no metric's tag, no other key and no other table has.  title: for people.
+    rows: each has a cell for each column.  notes: sentences below the table.
+    detail: the console shows it with ``-v`` alone.
+    plugin, package: name of the plugin, and ``distribution version``; the kernel fills them in.
+    """
+
+    name: _Name
+    title: Annotated[str, Meta(min_length=1)]
+    columns: Annotated[tuple[TableColumn, ...], Meta(min_length=1)]
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    detail: bool = False
+    plugin: str = ""
+    package: str = ""
+
+
+def checked_table(table: object) -> SummaryTable:
+    """The table, with the types that it declares; a number of numpy becomes a float.
+
+    Raises:
+        TypeError, ValueError: It has others, or a row has not a cell for each column.
+    """
+    if not isinstance(table, SummaryTable):
+        raise TypeError(f"tables gave {type(table).__name__}, not SummaryTable")
+    made = msgspec.convert(msgspec.to_builtins(table, enc_hook=float), SummaryTable)
+    names = [column.name for column in made.columns]
+    if len(set(names)) < len(names):
+        raise ValueError(f"the table {made.name} has two columns of one name: {', '.join(names)}")
+    for number, row in enumerate(made.rows, 1):
+        if len(row) != len(names):
+            raise ValueError(f"row {number} of the table {made.name} has {len(row)} cells for {len(names)} columns")
+    return made
+
+
+class Tables(WithOptions[OptionsT]):
+    """Makes tables of finished runs.  options: the plugin's own (None where it declares none)."""
+
+    def tables(self, evidence: Evidence) -> SummaryTable | Iterable[SummaryTable] | None:
+        """The tables of the run; None or no table where there is nothing to show.
+
+        The same evidence gives the same tables.  An exception is reported with package and name; the tables before it stay.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define tables(evidence)")
+
+
+__all__ = ["TAKEN", "Cell", "SummaryTable", "TableColumn", "Tables", "checked_table"]

@@ -1,0 +1,59 @@
+"""Tables of plugins, as the report shows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from aiperf.sdk.table import Cell, SummaryTable
+
+from aiperf_exporter_console.table import Look, cells_of, clean, table, total, wrap
+
+_MOST_ROWS = 40
+"""Rows of a table that are shown; the JSON has all."""
+_TEXT_CELLS = 12
+"""Cells of the terminal that a column of texts gets at least, where a table is too wide."""
+
+
+def shown(one: SummaryTable, look: Look, width: int) -> Iterator[str]:
+    """The table and its notes, at most *width* wide: a column that finds no room is named below."""
+    names = [f"{column.name.replace('_', ' ')}{f' ({column.unit})' if column.unit else ''}" for column in one.columns]
+    rows = [[_cell(cell) for cell in row] for row in one.rows[:_MOST_ROWS]]
+    numeric = [all(not isinstance(row[i], str) for row in one.rows) for i in range(len(names))]
+    wide = [max(cells_of(text) for text in (names[i], *(row[i] for row in rows))) for i in range(len(names))]
+    least = [
+        max(map(cells_of, [*names[i].split(), *(row[i] for row in rows)])) if numeric[i] else min(wide[i], _TEXT_CELLS)
+        for i in range(len(names))
+    ]
+    kept = len(names)
+    while kept > 1 and total(least[:kept]) > width:
+        kept -= 1
+    widths = wide[:kept]
+    for i in sorted(range(kept), key=lambda i: (numeric[i], -wide[i])):  # the widest texts give way first
+        widths[i] = max(least[i], widths[i] - max(0, total(widths) - width))
+    right = next((n for n, plain in enumerate(reversed(numeric[:kept])) if not plain), kept)
+    if rows:
+        cells = [[look.words(text) for text in row[:kept]] for row in rows]
+        yield from table(look, clean(one.title), [clean(name) for name in names[:kept]], cells, widths, right=right)
+    else:
+        yield look.bold(clean(one.title))
+    lines = [clean(note) for note in one.notes]
+    if len(one.rows) > _MOST_ROWS:
+        lines.append(f"{len(one.rows) - _MOST_ROWS:,} further rows stand in the JSON.")
+    if kept < len(names):
+        lines.append(f"Too narrow for {', '.join(names[kept:])}: see the JSON.")
+    for line in lines:
+        yield from wrap(line, width)
+
+
+def _cell(cell: Cell) -> str:
+    """A number with four significant digits, and all digits before the point; empty where there is none."""
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if isinstance(cell, float):
+        return "" if not math.isfinite(cell) else f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
+    return clean(cell)

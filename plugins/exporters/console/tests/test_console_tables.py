@@ -1,0 +1,44 @@
+"""Tables of plugins on the terminal."""
+
+from __future__ import annotations
+
+import pytest
+from aiperf.sdk.table import SummaryTable, TableColumn
+from aiperf_exporter_console.report import report
+from aiperf_exporter_console.table import BOX, Look, cells_of
+from aiperf_exporter_console.tables import shown
+from aiperf_testing import sample_summary
+from msgspec.structs import replace
+
+QUEUES = SummaryTable(
+    "queues", "Queues",
+    (TableColumn("engine"), TableColumn("target"), TableColumn("waiting", "requests"), TableColumn("took_longest", "ms")),
+    (("vllm", "http://10.0.0.1:8000/metrics", 12, 1234.5), ("sglang\x1b[31m", "http://10.0.0.2:8000/metrics", None, 0.25)),
+    notes=("shared server",),
+)  # fmt: skip
+
+
+def test_units_stand_in_the_header_and_absent_cells_are_empty() -> None:
+    lines = list(shown(QUEUES, Look(BOX), 100))
+    assert "took longest (ms)" in lines[2] and "waiting (requests)" in lines[2]
+    assert "│ vllm" in lines[4] and "12 │" in lines[4] and "1,234 │" in lines[4]
+    assert "0.25 │" in lines[5] and "\x1b" not in lines[5]
+    assert lines[-1] == "shared server"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_it_keeps_to_the_width_and_says_what_is_left_out(width: int) -> None:
+    lines = list(shown(QUEUES, Look(BOX), width))
+    assert max(map(cells_of, lines)) <= width
+    left_out = "longest" not in " ".join(lines[1:5])
+    assert left_out == ("Too narrow for" in " ".join(lines[-2:])) == (width == 40)
+
+
+def test_details_need_the_word() -> None:
+    summary = replace(sample_summary(), tables=(replace(QUEUES, detail=True),))
+    assert "Queues" not in report(summary, Look(BOX), 80, verbose=False)
+    assert "Queues" in report(summary, Look(BOX), 80, verbose=True)
+
+
+def test_a_table_without_rows_shows_its_notes() -> None:
+    assert list(shown(replace(QUEUES, rows=()), Look(BOX), 80)) == ["Queues", "shared server"]

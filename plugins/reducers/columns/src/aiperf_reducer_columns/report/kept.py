@@ -1,0 +1,43 @@
+"""What a run's journal keeps of samples and requests, for whoever asks: verdicts and tables."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from aiperf.parts.samples import read_samples, sample_files
+from aiperf.sdk.columns import NUMBERS, Floats
+from aiperf.sdk.series import Line, SourceHeader
+
+from aiperf_reducer_columns.reduce.batches import stored_batches
+
+
+class Kept:
+    """The samples of the journal at *path*, and the stored numbers of the requests of *phase*."""
+
+    def __init__(self, path: Path, phase: int) -> None:
+        self._path, self._phase = path, phase
+
+    def samples(self, source: str) -> Iterator[Line]:
+        """As :meth:`aiperf.sdk.verdict.Evidence.samples`."""
+        for path in sample_files(self._path):
+            lines = read_samples(path)
+            first = next(lines, None)
+            if isinstance(first, SourceHeader) and first.ref.name == source:
+                yield first
+                yield from lines
+
+    def column(self, name: str) -> Floats:
+        """As :meth:`aiperf.sdk.verdict.Evidence.column`."""
+        if name not in NUMBERS:
+            near = difflib.get_close_matches(name, NUMBERS, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise LookupError(f"there is no column {name!r}{hint}: aiperf.sdk.columns.NUMBERS has the names")
+        parts = [np.empty(0)]
+        for batch in stored_batches(self._path):
+            if batch.count:
+                columns = batch.columns()
+                parts.append(columns[name][columns["phase"] == self._phase])
+        return np.concatenate(parts)
