@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aiperf.rundir.shard_reader import (
     DRAINED_BYTES,
+    HIDDEN_MOST,
     READ_BYTES,
     STEP_NS,
     JournalRequest,
@@ -17,6 +18,6 @@ from aiperf.rundir.shard_reader import (
 )
 
 __all__ = [
-    "DRAINED_BYTES", "READ_BYTES", "STEP_NS", "JournalRequest", "News", "Observation", "Position", "Read", "ShardEvent",
-    "ShardReader", "observations",
+    "DRAINED_BYTES", "HIDDEN_MOST", "READ_BYTES", "STEP_NS", "JournalRequest", "News", "Observation", "Position", "Read",
+    "ShardEvent", "ShardReader", "observations",
 ]  # fmt: skip

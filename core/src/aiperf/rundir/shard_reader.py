@@ -22,6 +22,7 @@ from msgspec import Struct
 from aiperf.rundir import journal
 from aiperf.rundir.store import Store
 from aiperf.sdk.columns import Ints
+from aiperf.sdk.transport import HIDDEN_BITS
 
 STEP_NS = 100_000
 """The wall clock was set when it moved by more than this against the monotonic clock between two flushes."""
@@ -29,6 +30,8 @@ _SENT, _DONE, _CHUNK = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS), len(j
 _READS_TOGETHER = 2048
 """Reads that are given to their requests at once."""
 READ_BYTES = 4 * 8
+HIDDEN_MOST = (1 << HIDDEN_BITS) - 1
+"""More in the column of merged segments is, above HIDDEN_BITS, the time since the socket was seen empty."""
 DRAINED_BYTES = 8192
 """A read with fewer bytes of body took all that the socket had: transports read at least 64 KiB at once, and the framing of
 tiny events takes no more than seven eighths of that."""
@@ -73,7 +76,8 @@ class JournalRequest(Struct):
     @property
     def reads(self) -> list[Read]:
         numbers = array("q", b"".join(self.read_rows)).tolist()
-        return list(zip(numbers[::4], numbers[1::4], numbers[2::4], self.bodies, strict=True))
+        hidden = [each if each <= HIDDEN_MOST else each & HIDDEN_MOST for each in numbers[2::4]]
+        return list(zip(numbers[::4], numbers[1::4], hidden, self.bodies, strict=True))
 
     @property
     def bodies(self) -> list[bytes]:
@@ -86,7 +90,7 @@ class JournalRequest(Struct):
 
         That is when the read before began, which emptied the socket.  Where that read may have left something, or began later
         than the stamp of what was there behind it (other clocks, other transports), it is the receive stamp of that read; and
-        before the first read, the head, or the first byte sent.
+        before the first read, the head, or the first byte sent.  Of merged reads the transport may know a later one.
         """
         started, sent, ack = (instant - zero_ns for instant in (self.sent[9], self.done[5], self.done[7]))
         # A head in the first read itself says nothing of when the rest came.
@@ -94,10 +98,13 @@ class JournalRequest(Struct):
         empty = max((instant for instant in known if instant <= reads[0][0]), default=started)
         found: list[int] = []
         before = None
-        for read in reads:
+        ages = [max(0, each) >> HIDDEN_BITS for each in array("q", b"".join(self.read_rows)).tolist()[2::4]]
+        for read, age in zip(reads, ages, strict=True):
             if before is not None:
                 later = (before[1], before[0]) if len(before[3]) < DRAINED_BYTES else (before[0],)
                 empty = next((instant for instant in later if instant <= read[0]), empty)
+            if age and empty < read[1] - age <= read[0]:
+                empty = read[1] - age
             found.append(min(empty, read[0]))
             before = read
         return found

@@ -28,6 +28,8 @@ MOST_INTERIM = 100
 """Answers below 200 before the one that counts; more are no HTTP that anyone speaks."""
 REFUSED, EXHAUSTED = "refused", "client limit"
 """Values of ``ErrorDetails.cause``: no connection to the server could be opened; this machine had nothing left to open one."""
+HIDDEN_BITS = 20
+"""Of *hidden* of ``Sink.chunk``: the bits that count segments."""
 END_MARKER = b"[DONE]"
 """The data of the last event of a stream."""
 NO_TLS = "TCP connects, but nothing answers TLS"
@@ -150,7 +152,9 @@ class Sink(Protocol):
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
         """Body bytes, without HTTP framing.  *kernel_ns*: receive stamp, wall clock, 0 where there is none.
         *read_ns*: monotonic, when the read began; what later reads bring came after it.  Without a receive stamp, when it had
-        ended.  *hidden*: TCP segments merged into this read beyond the last one; rather too many than too few.
+        ended.  *hidden*: TCP segments merged into this read beyond the last one; rather too many than too few.  A
+        transport that has seen the socket empty since its read before adds ``(read_ns - empty_ns) << HIDDEN_BITS`` to a number
+        above 0: all of this read came after *empty_ns*.
 
         A transport whose reads hide segments reads at least 64 KiB at once, if there are so many.
         """
@@ -232,6 +236,7 @@ class HeaderSource(Protocol):
 __all__ = [
     "END_MARKER",
     "EXHAUSTED",
+    "HIDDEN_BITS",
     "MESSAGES",
     "MOST_INTERIM",
     "NO_STAMP",

@@ -30,7 +30,10 @@ else:
 Record = tuple[int, bytes | int, int, int, int]
 """A read: token; bytes, empty at the end of the stream, or the errno of an error; the kernel's stamp of its last segment (ns
 of the wall clock, 0 without one); when it was read (ns of the monotonic clock: before the read, or behind it where that is the
-only stamp); TCP data segments in it beyond its first."""
+only stamp); TCP data segments in it beyond its first, and above HIDDEN_BITS for how many ns before the stamp of the read the
+socket was seen empty (0 where that is not known beyond the read before, and where no segment is hidden)."""
+HIDDEN_BITS = 20
+"""As of ``aiperf.sdk.transport``; a library does not need the kernel."""
 
 
 class ReaderError(Exception):
@@ -75,4 +78,4 @@ class SocketReader:
         return counts["pauses"], counts["paused_ns"]
 
 
-__all__ = ["ReaderError", "Record", "SocketReader"]
+__all__ = ["HIDDEN_BITS", "ReaderError", "Record", "SocketReader"]

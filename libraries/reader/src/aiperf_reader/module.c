@@ -9,6 +9,10 @@
 #define RECORDS (1u << 14)
 #define BYTES (1u << 22)
 #define MOST_SLOTS (1u << 20)
+/* As aiperf.sdk.transport has them: int64 in the journal. */
+#define HIDDEN_BITS 20
+#define HIDDEN_MOST ((1u << HIDDEN_BITS) - 1)
+#define AGE_MOST (1ull << (62 - HIDDEN_BITS))
 
 typedef struct {
   PyObject_HEAD
@@ -93,6 +97,14 @@ static PyObject *quiet(Reader *self, PyObject *number) {
   return PyBool_FromLong(reader_quiet(&self->reader, token));
 }
 
+/* hidden, and above its bits the time that the socket was seen empty before the read; 0 where nothing is hidden. */
+static uint64_t hidden_of(const struct reader_record *record) {
+  if (record->hidden == 0) return 0;
+  uint64_t age = record->empty_ns ? (uint64_t)(record->read_ns - record->empty_ns) : 0;
+  uint64_t hidden = record->hidden < HIDDEN_MOST ? record->hidden : HIDDEN_MOST;
+  return hidden | (age < AGE_MOST ? age : 0) << HIDDEN_BITS;
+}
+
 /* token, bytes or errno, kernel_ns, read_ns, hidden */
 static PyObject *row(struct reader *reader, const struct reader_record *record) {
   PyObject *values[] = {
@@ -101,7 +113,7 @@ static PyObject *row(struct reader *reader, const struct reader_record *record) 
                          : PyBytes_FromStringAndSize(reader_data(reader, record), record->length),
       PyLong_FromLongLong(record->kernel_ns),
       PyLong_FromLongLong(record->read_ns),
-      PyLong_FromUnsignedLong(record->hidden),
+      PyLong_FromUnsignedLongLong(hidden_of(record)),
   };
   PyObject *tuple = PyTuple_New(5);
   for (int n = 0; n < 5; n++) {

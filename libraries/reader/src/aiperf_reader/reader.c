@@ -27,6 +27,8 @@
 /* Of an eventfd, which is no socket's: generations begin with 1. */
 #define CONTROL 0
 #define EVENTS 256
+/* Reads until the loop is woken: a wake-up for each costs as much as the read, one for all comes late. */
+#define TOLD_AT_ONCE 16
 #define STACK_BYTES (1u << 18)
 
 /* States of a slot, in the low bits of its word; above them the generation of the socket that has the number now.  A number is
@@ -40,6 +42,8 @@ struct reader_slot {
   _Atomic uint32_t published;     /* records in the ring so far, by the thread */
   uint32_t taken;                 /* records taken so far, by the loop */
   uint32_t segments, reads;       /* data segments when the socket was last seen empty, and reads since */
+  uint64_t look;                  /* the last look that found the socket readable */
+  _Atomic int64_t added_ns;       /* from when on looks see it */
 };
 
 static uint32_t descriptor_of(uint64_t token) { return (uint32_t)token; }
@@ -117,6 +121,13 @@ static int64_t stamp_of(struct msghdr *message) {
   return 0;
 }
 
+/* When the socket was last seen empty, if a look before this one has seen it so: a look finds every socket with data. */
+static int64_t seen_empty(const struct reader *reader, struct reader_slot *slot) {
+  bool found_before = slot->look + 1 == reader->look;
+  slot->look = reader->look;
+  return !found_before && atomic_load(&slot->added_ns) <= reader->before_ns ? reader->before_ns : 0;
+}
+
 /* One read of a ready socket, into the ring.  The ring has room. */
 static void read_once(struct reader *reader, uint64_t token) {
   int descriptor = (int)descriptor_of(token);
@@ -125,6 +136,7 @@ static void read_once(struct reader *reader, uint64_t token) {
   uint64_t word = WORD(generation, OPEN);
   if (!atomic_compare_exchange_strong(&slot->word, &word, WORD(generation, READING))) return;
 
+  int64_t empty_ns = seen_empty(reader, slot);
   char control[128];
   uint64_t place = reader->written & (reader->bytes - 1);  /* what passes the ring's end lies in the slack behind it */
   struct iovec room = {.iov_base = reader->data + place, .iov_len = READER_READ_BYTES};
@@ -143,6 +155,7 @@ static void read_once(struct reader *reader, uint64_t token) {
       .token = token,
       .kernel_ns = kernel_ns,
       .read_ns = kernel_ns ? read_ns : now_ns(),  /* the only stamp: not before the bytes */
+      .empty_ns = empty_ns,
       .at = reader->written,
       .length = count < 0 ? -error : (int32_t)count,
       .hidden = count > 0 ? hidden_segments(slot, descriptor) : 0,
@@ -153,23 +166,34 @@ static void read_once(struct reader *reader, uint64_t token) {
   atomic_fetch_add_explicit(&reader->reads, 1, memory_order_relaxed);
   atomic_store(&reader->head, head + 1);
   atomic_store(&slot->word, WORD(generation, count > 0 ? OPEN : ENDED));
-  tell(reader);
 }
 
 static void *run(void *argument) {
   struct reader *reader = argument;
   struct epoll_event events[EVENTS];
   while (!atomic_load(&reader->stopping)) {
+    reader->before_ns = reader->look_ns;
+    reader->look_ns = now_ns();
+    reader->look++;
     int count = epoll_wait(reader->epoll, events, EVENTS, -1);
+    uint64_t told = atomic_load_explicit(&reader->head, memory_order_relaxed);
     for (int n = 0; n < count; n++) {
       if (events[n].data.u64 == CONTROL) {
         drain(reader->control);
         continue;
       }
-      if (!has_room(reader)) wait_for_room(reader);
+      uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
+      bool room = has_room(reader);
+      if (head != told && (!room || head - told == TOLD_AT_ONCE)) {
+        tell(reader);
+        told = head;
+      }
+      if (!room) wait_for_room(reader);
       if (atomic_load(&reader->stopping)) break;
       read_once(reader, events[n].data.u64);
     }
+    if (atomic_load_explicit(&reader->head, memory_order_relaxed) != told) tell(reader);
+    if (count == EVENTS) reader->look_ns = 0;  /* there may be more */
   }
   return NULL;
 }
@@ -237,6 +261,8 @@ int64_t reader_add(struct reader *reader, int descriptor) {
   uint32_t generation = reader->generation;
   struct reader_slot *slot = &reader->by_descriptor[descriptor];
   slot->segments = slot->reads = slot->taken = 0;
+  slot->look = 0;
+  atomic_store(&slot->added_ns, INT64_MAX);
   atomic_store(&slot->published, 0);
   atomic_store(&slot->word, WORD(generation, OPEN));
   uint64_t token = (uint64_t)generation << 32 | (uint32_t)descriptor;
@@ -246,6 +272,7 @@ int64_t reader_add(struct reader *reader, int descriptor) {
     atomic_store(&slot->word, WORD(0, FREE));
     return -error;
   }
+  atomic_store(&slot->added_ns, now_ns());
   return (int64_t)token;
 }
 

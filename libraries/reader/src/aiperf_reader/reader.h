@@ -17,10 +17,11 @@
 
 /* What a read brought.  token: of reader_add.  kernel_ns: stamp of the last segment (wall clock), 0 without one.  read_ns: monotonic
    clock before the read, or behind it where it is the only stamp.  at: the bytes' place, of reader_data.  length: bytes; 0 for the
-   end; an errno, negative, for an error.  hidden: data segments in the read beyond the first. */
+   end; an errno, negative, for an error.  hidden: data segments in the read beyond the first.  empty_ns: monotonic clock; all of
+   the read came later; 0 where nothing later is known than that the read before took all there was. */
 struct reader_record {
   uint64_t token;
-  int64_t kernel_ns, read_ns;
+  int64_t kernel_ns, read_ns, empty_ns;
   uint64_t at;
   int32_t length;
   uint32_t hidden;
@@ -33,6 +34,8 @@ struct reader {
   uint32_t generation;
   /* The thread's */
   uint64_t written;                /* bytes so far */
+  uint64_t look;                   /* number of the look for sockets that can be read */
+  int64_t look_ns, before_ns;      /* when it began, and the one before; 0 where that did not see all that could be read */
   _Atomic uint64_t reads;
   /* Between both */
   _Atomic uint64_t head, tail;     /* records written and taken */

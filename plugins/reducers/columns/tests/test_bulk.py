@@ -12,11 +12,12 @@ from unittest.mock import patch
 import msgspec
 import pytest
 from aiperf.rundir import journal
+from aiperf.rundir.shard_reader import observations
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.framing import Lines
 from aiperf.sdk.metric import Unit
 from aiperf.sdk.model import HIDDEN, Delta
-from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, STREAMED
+from aiperf.sdk.transport import HIDDEN_BITS, RECONNECTED, RESENT, REUSED, STREAMED
 from aiperf_reducer_columns.reduce.batches import StoredBatch, stored_batches
 from aiperf_reducer_columns.reduce.bulk import BulkRows
 from aiperf_reducer_columns.reduce.reducer import ShardReducer
@@ -118,7 +119,13 @@ def cuts(draw: st.DrawFn, stream: list[bytes]) -> list[tuple[int, bytes]]:
     else:
         places = draw(st.sets(st.integers(1, max(1, len(whole) - 1)), max_size=4))
     edges = [0, *sorted(places - {len(whole)}), len(whole)]
-    return [(draw(st.integers(0, 3)), whole[i:j]) for i, j in pairwise(edges)]
+    return [(draw(HIDDEN_SEGMENTS), whole[i:j]) for i, j in pairwise(edges)]
+
+
+HIDDEN_SEGMENTS = st.integers(0, 3) | st.builds(
+    lambda count, age: count | age << HIDDEN_BITS, st.integers(1, 3), st.integers(0, 60)
+)
+"""Segments merged into a read, some with the time since the socket was seen empty."""
 
 
 @st.composite
@@ -166,6 +173,17 @@ def test_rows_of_any_journal_are_the_same_made_together_or_alone(
     made = recording(tmp_path_factory.mktemp("any"))
     recorded(made, drawn)
     same(made)
+
+
+@pytest.mark.parametrize(("age", "since"), [(0, 3), (10, 14), (4, 20), (2, 3), (30, 3)])
+def test_a_socket_seen_empty_narrows_a_merged_read(tmp_path: Path, age: int, since: int) -> None:
+    """The stamp is at 20, the read at 24, the request at 3: what is behind the stamp, or before the request, says nothing."""
+    made = recording(tmp_path)
+    both = event(text="one") + event(text="two")
+    recorded(made, [plain(0, reads=[(1 | age << HIDDEN_BITS, both), (0, END)], ack=0, gap=0)])
+    (found,) = observations(made.journal, 0)
+    assert found.merged_since == [CLOCK.started_mono_ns + since, None]
+    assert same(made).since[0] == since
 
 
 def plain(number: int, **changes: Any) -> dict[str, Any]:

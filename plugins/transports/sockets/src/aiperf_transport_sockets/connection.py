@@ -81,7 +81,7 @@ class Connection:
         self._framed, self._mark = mark is not None, b"data:" if mark is None else mark
         self._head_ns = self._interim = 0
         self._address = self._began_ns = 0
-        self._hidden = 0  # segments that the reader's reads merged since the last count
+        self._hidden = 0  # what the reader says of its last read, as Sink.chunk gets it
         self._reading: Callable[..., None] = self._readable if transport.reader is None else self._came
 
     # Opening
@@ -226,8 +226,7 @@ class Connection:
 
     def _came(self, data: bytes | int, kernel_ns: int, read_ns: int, hidden: int) -> None:
         """A read of the thread that reads: bytes, none for the end, or an errno."""
-        self.read_ns, self.kernel_ns = read_ns, kernel_ns
-        self._hidden += hidden
+        self.read_ns, self.kernel_ns, self._hidden = read_ns, kernel_ns, hidden
         if isinstance(data, int):
             self._broken(OSError(data, os.strerror(data)))
         elif not data:
@@ -312,11 +311,10 @@ class Connection:
         exchange.status, exchange.ack_ns = answer.status, self.read_ns
         if answer.streamed:
             exchange.flags |= STREAMED
-        if (answer.streamed or self._framed) and sum(piece.count(self._mark) for piece in answer.pieces) < 2:
+        counts = self.transport.reader is None and (answer.streamed or self._framed)
+        if counts and sum(piece.count(self._mark) for piece in answer.pieces) < 2:
             # Segments so far are the head's, or the end's of the answer before: they hide no event.
-            self._hidden = 0
-            if self.transport.reader is None:
-                self._count_from(data_segments(self.sock) or 0)
+            self._count_from(data_segments(self.sock) or 0)
         if self.transport.settings.keep_heads or answer.odd or answer.status >= 300:
             headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
             reason = answer.reason.decode("latin-1") or _PHRASES.get(answer.status, f"HTTP {answer.status}")
@@ -325,7 +323,7 @@ class Connection:
     def _merged_segments(self) -> int:
         """TCP data segments since the last count that no read of their own accounts for."""
         if self.transport.reader is not None:
-            hidden, self._hidden = self._hidden, 0
+            hidden = self._hidden  # of this read alone
         else:
             segments = data_segments(self.sock)
             if segments is None:

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
-from aiperf.parts.segments import DRAINED_BYTES, READ_BYTES, JournalRequest
+from aiperf.parts.segments import DRAINED_BYTES, HIDDEN_MOST, READ_BYTES, JournalRequest
 from aiperf.sdk.columns import ABSENT, NUMBERS, Floats, Ints, JournalColumns
 from aiperf.sdk.endpoint import DecodingReader, Endpoint, Reader
 from aiperf.sdk.framing import ServerSentEvents
 from aiperf.sdk.model import HIDDEN, Delta
 from aiperf.sdk.plan import PhasePlan
-from aiperf.sdk.transport import END_MARKER, RECONNECTED, RESENT, REUSED, STREAMED
+from aiperf.sdk.transport import END_MARKER, HIDDEN_BITS, RECONNECTED, RESENT, REUSED, STREAMED
 from msgspec.structs import astuple
 
 from aiperf_reducer_columns.reduce.answer import ITEM, MARKED, REASONING, SHARED, TEXT, TOOL
@@ -82,7 +82,9 @@ class _Group:
         rows = [b"".join(request.read_rows) for request in requests]
         self.sent = _columns(journal.SENT_FIELDS, [request.sent_row for request in requests])
         self.done = _columns(journal.DONE_FIELDS, [request.done_row for request in requests])
-        self.stamps, self.read_at, self.hidden, self.sizes = np.frombuffer(b"".join(rows), np.int64).reshape(-1, 4).T
+        self.stamps, self.read_at, hidden, self.sizes = np.frombuffer(b"".join(rows), np.int64).reshape(-1, 4).T
+        self.hidden = np.where(hidden < 0, hidden, hidden & HIDDEN_MOST)
+        self._ages = np.maximum(hidden, 0) >> HIDDEN_BITS
         self.reads = np.array(list(map(len, rows))) // READ_BYTES
         self.ends = np.cumsum(self.reads)
         self.begins = self.ends - self.reads
@@ -109,6 +111,8 @@ class _Group:
         drained = np.concatenate(([0], self.sizes[:-1])) < DRAINED_BYTES
         empty = np.where(drained & (empty <= self.stamps), empty, before)
         empty[self.begins] = np.where(known.any(axis=0), np.where(known, instants, instants.min()).max(axis=0), started)
+        seen = self.read_at - self._ages  # by the transport
+        empty = np.where((self._ages > 0) & (empty < seen) & (seen <= self.stamps), seen, empty)
         found: Ints = np.minimum(empty, self.stamps)
         return found
 
