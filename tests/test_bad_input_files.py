@@ -255,6 +255,6 @@ def test_who_waits_for_a_pipe_can_be_ended(words: list[str], number: int, aiperf
     line = running.stderr.readline()
     assert "rows is a pipe, and nobody writes to it yet" in line
     running.send_signal(number)
-    running.communicate(timeout=60)
+    running.communicate(timeout=600)
     assert running.returncode in (128 + number, -number)
     assert [*temporary.iterdir()] == []

@@ -18,7 +18,7 @@ def test_a_run_reads_its_requests_from_a_pipe(given: str, aiperf: Program, simul
     words = f'"$@" profile -m m -u {simulator.url} --tokenizer builtin --ui none --request-count 3 --input-file {given}'
     done = subprocess.run(
         ["bash", "-c", f"cat rows.jsonl | {words}", "bash", *aiperf.program], cwd=aiperf.folder, capture_output=True, text=True,
-        env={**aiperf.environment, "TMPDIR": str(aiperf.folder / "tmp")}, timeout=120, check=False,
+        env={**aiperf.environment, "TMPDIR": str(aiperf.folder / "tmp")}, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (summary,) = aiperf.folder.rglob("profile_export_aiperf.json")

@@ -323,7 +323,7 @@ def test_a_closed_one_runs_nothing(simulator: Simulator) -> None:
 def test_processes_end_with_a_killed_program(simulator: Simulator, tmp_path: Path, moment: str) -> None:
     words = [sys.executable, "-P", "-c", ORPHANS, simulator.url, str(tmp_path), moment]
     done = subprocess.run(
-        words, env=Program(tmp_path).environment, capture_output=True, text=True, timeout=120, check=False
+        words, env=Program(tmp_path).environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     pids = done.stdout.split()

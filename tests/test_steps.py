@@ -63,7 +63,7 @@ def run(simulator: Simulator, folder: Path, errors: int, *words: str) -> str:
         "--isl", "8", "--osl", "2", "--tokenizer", "builtin", "--wait-for-model-timeout", "30", "--artifact-dir", str(folder),
         *words]  # fmt: skip
     nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
-    return subprocess.run(command, check=True, stdin=nothing, stdout=pipe, stderr=errors, timeout=120, text=True).stdout
+    return subprocess.run(command, check=True, stdin=nothing, stdout=pipe, stderr=errors, timeout=600, text=True).stdout
 
 
 def test_a_terminal_shows_every_slow_step(simulator: Simulator, tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def limited(line: list[str], soft: int, hard: int, folder: Path) -> subprocess.C
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
-    return subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_the_limit_of_open_files_is_raised(tmp_path: Path) -> None:

@@ -394,7 +394,7 @@ def test_problems_of_the_environment_are_one_line_each(run: Any, capsys: pytest.
 def whole(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "aiperf", *words],
-        env={**os.environ, "NO_COLOR": "1", **environment}, capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, "NO_COLOR": "1", **environment}, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
 
 
@@ -421,7 +421,7 @@ def test_completion_without_its_package_says_what_to_install(run: Any) -> None:
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     line = f"{sys.executable} -m aiperf profile --help | head -1"
-    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=60,
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False, timeout=600,
         env={**os.environ, "AIPERF_CACHE_DIR": str(tmp_path)})  # fmt: skip
     assert done.stdout.startswith("Usage: ") and done.stderr == ""
 

@@ -23,7 +23,7 @@ def imported(act: str, cache: object, setup: str = "") -> set[str]:
     """Modules that a fresh interpreter holds after *act*."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", MODULES.format(setup=setup, act=act)],
-        env={**os.environ, "AIPERF_CACHE_DIR": str(cache)}, capture_output=True, text=True, check=True, timeout=60,
+        env={**os.environ, "AIPERF_CACHE_DIR": str(cache)}, capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
     return set(done.stderr.splitlines())
 

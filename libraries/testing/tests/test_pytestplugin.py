@@ -47,7 +47,7 @@ def outcomes(project: Path, *words: str) -> tuple[int, dict[str, str], str]:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", "-rA", *words], cwd=project, check=False,
         env={**os.environ, "PYTHONPATH": str(project.parent / "site"), "AIPERF_CACHE_DIR": str(project.parent / "cache")},
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
     )  # fmt: skip
     ended: dict[str, str] = {}
     for outcome, name in re.findall(r"^(PASSED|FAILED) \S*?::(\w+)", done.stdout, re.MULTILINE):
@@ -96,6 +96,6 @@ def test_pytest_imports_nothing_for_it_until_it_is_asked() -> None:
         "import sys, pytest; before = set(sys.modules); import aiperf_testing.pytest_plugin;"
         " print(*sorted(set(sys.modules) - before))"
     )
-    done = subprocess.run([sys.executable, "-c", act], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", act], capture_output=True, text=True, check=True, timeout=600)
     modules = ["aiperf_testing", "aiperf_testing.pytest_plugin"]
     assert done.stdout.split() == modules

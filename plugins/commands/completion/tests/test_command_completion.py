@@ -26,7 +26,7 @@ def cache(tmp_path: Path) -> dict[str, str]:
 def whole(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "aiperf", *words],
-        env={**os.environ, "NO_COLOR": "1", **environment}, capture_output=True, text=True, check=False, timeout=60,
+        env={**os.environ, "NO_COLOR": "1", **environment}, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
 
 
