@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 from aiperf.sdk.columns import Floats, Ints
+from aiperf_histograms import of_histogram
 
-from aiperf_series_by_time.percentiles import of_histogram
 from aiperf_series_by_time.windows import UNSEEN, Finished, Mask, Place, Steps, WindowResult, Windows
 
 Bounds: TypeAlias = tuple[float, ...] | None

@@ -8,9 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 from aiperf.sdk.columns import Floats, Ints
+from aiperf_histograms import PERCENTILES
 from numpy.typing import NDArray
 
-from aiperf_series_by_time.percentiles import PERCENTILES, by_time
+from aiperf_series_by_time.percentiles import by_time
 from aiperf_series_by_time.windows import UNSEEN, Finished, Place, WindowResult, Windows
 
 _LEAST_VALUES, _MOST_VALUES, _MOST_HELD = 1024, 4096, 1 << 20
