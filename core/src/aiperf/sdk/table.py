@@ -8,6 +8,7 @@ back.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import msgspec
@@ -33,6 +34,14 @@ TAKEN = frozenset((
 """Keys of the summary JSON beside the tags of metrics: no table has one of these names."""
 
 
+class Shown(StrEnum):
+    """Whether the console prints a table: in every report, with ``-v``, or never, as what only programs read."""
+
+    ALWAYS = "always"
+    VERBOSE = "verbose"
+    NEVER = "never"
+
+
 class TableColumn(Struct, frozen=True):
     """A column.  name: its key in JSON.  unit: of its numbers (``ms``, ``tokens``); empty for texts and plain counts."""
 
@@ -45,7 +54,7 @@ class SummaryTable(Struct, frozen=True):
 
     name: its key in the summary JSON, which no metric's tag, no other key and no other table has.  title: for people.
     rows: each has a cell for each column.  notes: sentences below the table.
-    detail: the console shows it with ``-v`` alone.
+    shown: where people see it; files have it always.
     plugin, package: name of the plugin, and ``distribution version``; the kernel fills them in.
     """
 
@@ -54,7 +63,7 @@ class SummaryTable(Struct, frozen=True):
     columns: Annotated[tuple[TableColumn, ...], Meta(min_length=1)]
     rows: tuple[tuple[Cell, ...], ...] = ()
     notes: tuple[str, ...] = ()
-    detail: bool = False
+    shown: Shown = Shown.ALWAYS
     plugin: str = ""
     package: str = ""
 
@@ -88,4 +97,4 @@ class Tables(WithOptions[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define tables(evidence)")
 
 
-__all__ = ["TAKEN", "Cell", "SummaryTable", "TableColumn", "Tables", "checked_table"]
+__all__ = ["TAKEN", "Cell", "Shown", "SummaryTable", "TableColumn", "Tables", "checked_table"]

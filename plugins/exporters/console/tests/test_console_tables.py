@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from aiperf.sdk.table import SummaryTable, TableColumn
+from aiperf.sdk.table import Shown, SummaryTable, TableColumn
 from aiperf_exporter_console.report import report
 from aiperf_exporter_console.table import BOX, Look, cells_of
 from aiperf_exporter_console.tables import shown
@@ -35,9 +35,11 @@ def test_it_keeps_to_the_width_and_says_what_is_left_out(width: int) -> None:
 
 
 def test_details_need_the_word() -> None:
-    summary = replace(sample_summary(), tables=(replace(QUEUES, detail=True),))
+    summary = replace(sample_summary(), tables=(replace(QUEUES, shown=Shown.VERBOSE),))
     assert "Queues" not in report(summary, Look(BOX), 80, verbose=False)
     assert "Queues" in report(summary, Look(BOX), 80, verbose=True)
+    never = replace(sample_summary(), tables=(replace(QUEUES, shown=Shown.NEVER),))
+    assert "Queues" not in report(never, Look(BOX), 80, verbose=True)
 
 
 def test_a_table_without_rows_shows_its_notes() -> None:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from aiperf import Measurement, Result, Summary
 from aiperf.sdk.model import names
 from aiperf.sdk.summary import USUAL_ENDS, Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles, survivors
+from aiperf.sdk.table import Shown
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
 from aiperf_exporter_console.tables import shown
@@ -62,10 +63,11 @@ def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bo
     verdict = list(_verdict(summary, look, width))
     head = (verdict if suspect else (), _incomplete(summary, look, width), _errors(summary.errors, look, width))
     traces, groups, main = _metrics(summary, look, width)
+    seen = (Shown.ALWAYS, Shown.VERBOSE) if verbose else (Shown.ALWAYS,)
     more = (
         _survival(summary, look, width), _urls(summary, look, width),
         *(sampled(source, summary, look, width) for source in summary.telemetry),
-        *(shown(one, look, width) for one in summary.tables if verbose or not one.detail),
+        *(shown(one, look, width) for one in summary.tables if one.shown in seen),
     )  # fmt: skip
     warnings, about = _warnings(summary, look, width), _about(summary, width)
     measured = (_full_measurement if verbose else _measurement)(measurement, look, width)
