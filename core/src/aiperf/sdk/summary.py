@@ -114,6 +114,9 @@ class Measurement(Struct, frozen=True):
     reader: ``compiled`` where a thread outside the interpreter's lock read the sockets, ``python`` where the worker's loop did,
     ``mixed`` where workers differ; None where a library reads them.  reader_pauses: of the whole run, times in which the
     thread's memory was full, and reading paused.
+    merged_first: answers whose first content was merged with later content.  first_stamp_share, chunk_stamp_share: of first
+    contents and of all chunks, the share with a stamp of their own, 0 to 1: the others came within an interval; None where
+    none came.
     client_not_ready: requests, of all phases, that waited for their data set entry, which the client had yet to make.
     findings: of all verdicts; *reasons*, *notes* and the advice in the summary's warnings are sentences of these.
     """
@@ -140,6 +143,9 @@ class Measurement(Struct, frozen=True):
     reconnects: dict[str, int] = {}
     reader: str | None = None
     reader_pauses: int = 0
+    merged_first: int = 0
+    first_stamp_share: float | None = None
+    chunk_stamp_share: float | None = None
 
 
 class DeliveredLoad(Struct, frozen=True):

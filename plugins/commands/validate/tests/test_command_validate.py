@@ -265,6 +265,7 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
             change("summary", "measurement", "reconnects", to={"unacknowledged": 1}),
             "measurement.reconnects are 1 requests, reconnected 0",
         ),
+        (change("summary", "measurement", "first_stamp_share", to=0.5), "measurement.first_stamp_share is 0.5, merged_first 0"),
         (change("ledger", 1, "record_line", to=1), "arrivals.jsonl:2: record_line 1 is another arrival's, too"),
         (change("ledger", 0, "outcome", to="aborted"), "arrivals.jsonl:1: is aborted and has record_line 1"),
         (change("ledger", 3, "outcome", to="unfinished"), "has 1 arrivals unfinished, the summary 0"),

@@ -58,7 +58,8 @@ SUMMARY = Summary(
     measurement=Measurement(
         "kernel", True, Arrivals(1225, 1225, 3, 20, 1205), "trustworthy", (),
         Quantiles(0.0104, 0.02, 0.3), Quantiles(0.002, 0.4, 1.5), Quantiles(0.1, 0.2, 0.25), 7,
-        worker_cpu_pct=(12.54, 3.0), notes=("A note.",),
+        worker_cpu_pct=(12.54, 3.0), notes=("A note.",), reader="compiled", reader_pauses=2, merged_first=1,
+        first_stamp_share=0.99999, chunk_stamp_share=0.9954,
     ),
     delivered=DeliveredLoad(19.984, 0.9951, 4, 20.0, 0.0123, 0.4),
     plugins=(PluginUsed("endpoints", "chat", "aiperf-endpoint-chat", "0.1.0"),),

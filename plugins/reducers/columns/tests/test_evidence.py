@@ -45,6 +45,18 @@ def test_without_any_kernel_stamp_the_clock_is_that_of_the_reads(tmp_path: Path)
     assert (found.clock, found.client_error_ms) == ("read", None)
 
 
+def test_shares_are_of_what_has_a_stamp_of_its_own(tmp_path: Path) -> None:
+    plan = plan_for(tmp_path, phases=(WARMUP, PROFILING))
+    counts = PhaseCounts(answers_begun=8, merged_first=2, chunks=100, coalesced=5)
+    found = [
+        measurement(plan, each, Arrivals(), None, None, read_loops([], {1}), lateness=buckets(1000.0), clock_steps=0)
+        for each in (counts, PhaseCounts())
+    ]
+    assert [(each.merged_first, each.first_stamp_share, each.chunk_stamp_share) for each in found] == [
+        (2, 0.75, 0.95), (0, None, None),
+    ]  # fmt: skip
+
+
 def test_a_phase_with_one_loop_frame_has_no_cpu_share(tmp_path: Path) -> None:
     assert measured(tmp_path, side=[begin(1), loop(10**8, 10**8, 5)]).worker_cpu_pct == ()
 

@@ -136,6 +136,9 @@ def records(summary: dict[str, Any], requests: Records, name: str, faults: Fault
         }
         for key in (key for key, fine in same.items() if not fine):
             faults.add(name, f"the values of {tag} have another {key} than the summary", kind="other values")
+    first, merged = requests.metrics.get("time_to_first_token"), summary.get("measurement", {}).get("merged_first")
+    if first is not None and merged is not None and first.estimates > merged:
+        faults.add(name, f"has {first.estimates:,} intervals of first content, the summary has merged_first {merged:,}")
     for phase in summary.get("phases", ()):
         for counts, field in ((requests.good, "valid"), (requests.failed, "failed")):
             lines = counts[phase["kind"], phase["name"]]

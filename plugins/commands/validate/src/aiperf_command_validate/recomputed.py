@@ -163,6 +163,10 @@ def conclusions(summary: dict[str, Any], name: str, faults: Faults) -> None:
     if reconnects > measurement.get("reconnected", 0):
         told = f"measurement.reconnects are {reconnects:,} requests, reconnected {measurement.get('reconnected', 0):,}"
         faults.add(name, told)
+    for share, merged in (("first_stamp_share", "merged_first"), ("chunk_stamp_share", "coalesced_chunks")):
+        told, count = measurement.get(share), measurement.get(merged, 0)
+        if told is not None and (told < 1) != (count > 0):
+            faults.add(name, f"measurement.{share} is {told:g}, {merged} {count:,}")
     if "findings" in measurement:
         _findings(measurement, summary.get("warnings", ()), name, faults)
     for field in _QUANTILES:

@@ -79,6 +79,11 @@ class Values:
         self.slack += slack
         return True
 
+    @property
+    def estimates(self) -> int:
+        """Values that have an interval."""
+        return len(self._places)
+
     def like(self, other: Values) -> bool:
         """Whether they are the same values, in any order; where not all were kept, as far as counts, sums and extremes tell."""
         if self.exact and other.exact:

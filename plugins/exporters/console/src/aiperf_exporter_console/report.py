@@ -46,6 +46,7 @@ _RECONNECTED = {
     "closed_before_write": "requests on a new connection (the server had closed the open one)",
     "unacknowledged": "requests sent again (the server had closed, and received nothing of them)",
 }
+_READERS = {"compiled": "read by a thread", "python": "read by the loop", "mixed": "read by threads and by loops"}
 _ENDS = (
     "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
 )  # fmt: skip
@@ -299,6 +300,9 @@ def _full_measurement(measurement: Measurement, look: Look, width: int) -> Itera
     rows = [("Clock", f"{clean(measurement.clock)}{', loopback' if measurement.loopback else ''}")]
     rows += [(f"Arrivals {name.replace('_', ' ')}", f"{count:,}") for name, count in _counts(measurement.arrivals)]
     rows += [
+        *([("Reader", clean(measurement.reader))] if measurement.reader is not None else []),
+        *([("Reader pauses", f"{measurement.reader_pauses:,}")] if measurement.reader_pauses else []),
+        *((f"{what.capitalize()} with a stamp of their own (%)", _percent(share)) for what, share in _own_stamps(measurement)),
         ("Coalesced chunks", f"{measurement.coalesced_chunks:,}"),
         ("Stamps missing", f"{measurement.stamps_missing:,}"),
         ("Clock steps", f"{measurement.clock_steps:,}"),
@@ -338,13 +342,29 @@ def _arrivals(arrivals: Arrivals) -> str:
 
 def _stamps(measurement: Measurement) -> str:
     parts = [f"{clean(measurement.clock)}{', loopback' if measurement.loopback else ''}"]
+    parts += [_READERS[measurement.reader]] if measurement.reader in _READERS else []
+    own = _own_stamps(measurement)
+    if any(share < 1 for _, share in own):
+        parts.append(f"{' and '.join(f'{_percent(share)} % of {what}' for what, share in own)} with a stamp of their own")
     counted = (
+        (measurement.reader_pauses, "pauses of the reader"),
         (measurement.coalesced_chunks, "chunks coalesced"),
         (measurement.stamps_missing, "missing"),
         (measurement.clock_steps, "clock steps"),
         *_reconnects(measurement),
     )
     return ", ".join([*parts, *(f"{count:,} {label}" for count, label in counted if count)])
+
+
+def _own_stamps(measurement: Measurement) -> list[tuple[str, float]]:
+    """What has a stamp of its own, and its share."""
+    shares = ("first contents", measurement.first_stamp_share), ("chunks", measurement.chunk_stamp_share)
+    return [(what, share) for what, share in shares if share is not None]
+
+
+def _percent(share: float) -> str:
+    """Of less than all, less than 100."""
+    return number(min(100 * share, 99.99) if share < 1 else 100)
 
 
 def _reconnects(measurement: Measurement) -> Iterator[tuple[int, str]]:

@@ -148,8 +148,14 @@ def measurement(
         worker_cpu_pct=tuple(round(worker.cpu_pct, 1) for worker in loops.workers),
         turnaround_ms=_quantiles(_statistics(turnarounds)), poll_gap_ms=_quantiles(_statistics(polls)),
         client_not_ready=loops.counters.get("not_ready", 0), reader=_reader(loops.counters),
-        reader_pauses=loops.counters.get("reader_pauses", 0),
+        reader_pauses=loops.counters.get("reader_pauses", 0), merged_first=counts.merged_first,
+        first_stamp_share=_own_share(counts.merged_first, counts.answers_begun),
+        chunk_stamp_share=_own_share(counts.coalesced, counts.chunks),
     )  # fmt: skip
+
+
+def _own_share(merged: int, count: int) -> float | None:
+    return 1 - merged / count if count else None
 
 
 def _reader(counters: Mapping[str, int]) -> str | None:
