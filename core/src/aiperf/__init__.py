@@ -18,7 +18,8 @@ _WHERE = {
     "sdk.model": "Conversation Delta ErrorDetails HttpRequest Media Message Turn",
     "sdk.endpoint": "Capabilities Endpoint in_band_error unreadable", "sdk.dataset": "Dataset DatasetContext",
     "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Case Grade Grader",
-    "sdk.telemetry": "Absent Digest Histogram Point SeriesDeclaration SeriesKind SeriesTable TelemetryContext TelemetrySource",
+    "sdk.telemetry": "Absent Digest Histogram Point Reading SeriesDeclaration SeriesKind SeriesTable TelemetryContext"
+    " TelemetrySource TelemetryTarget",
     "sdk.fetch": "FetchError Fetched", "sdk.ui": "Snapshot Step Ui",
     "sdk.metric": "Analysis MetricDeclaration Aggregation Metric MetricFamily Needs Over"
     " PerRequestMetric RequestView RunMetric Totals Unit",
@@ -41,15 +42,15 @@ __all__ = [
     "Axis", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Case", "Column", "Command",
     "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Digest", "Driver",
     "DriverContext", "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure",
-    "Finding", "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LocalProcess", "Measurement", "Media", "Message",
-    "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan", "Plan", "Plot",
-    "PlotRun", "PlotSeries", "PluginError", "Point", "Ragged", "RawValues", "Readings", "RecordBatch", "RequestView", "Result",
-    "Run", "RunMetric", "Schedule", "ScheduleContext", "SeriesDeclaration", "SeriesKind", "SeriesTable", "Session",
-    "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot", "Step", "Summary", "SummaryExporter",
-    "Target", "TelemetryContext", "TelemetrySource", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals", "Transport",
-    "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy", "UsageError", "Verdict", "__version__", "atomic", "hookimpl",
-    "hookspec", "in_band_error", "integers", "normal", "option", "profile", "ragged", "tls_context", "uniform", "uniforms",
-    "unreadable",
+    "Finding", "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LocalProcess", "Measurement", "Media",
+    "Message", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
+    "Plan", "Plot", "PlotRun", "PlotSeries", "PluginError", "Point", "Ragged", "RawValues", "Reading", "Readings",
+    "RecordBatch", "RequestView", "Result", "Run", "RunMetric", "Schedule", "ScheduleContext", "SeriesDeclaration",
+    "SeriesKind", "SeriesTable", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot",
+    "Step", "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TelemetryTarget", "TlsPlan",
+    "Tokenizer", "TokenizerSource", "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy",
+    "UsageError", "Verdict", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option",
+    "profile", "ragged", "tls_context", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -83,7 +84,8 @@ if TYPE_CHECKING:
     from aiperf.sdk.schedule import Schedule, ScheduleContext, SessionStarts
     from aiperf.sdk.summary import Measurement, Result, Summary
     from aiperf.sdk.telemetry import (  # isort: skip
-        Absent, Digest, Histogram, Point, SeriesDeclaration, SeriesKind, SeriesTable, TelemetryContext, TelemetrySource,
+        Absent, Digest, Histogram, Point, Reading, SeriesDeclaration, SeriesKind, SeriesTable, TelemetryContext,
+        TelemetrySource, TelemetryTarget,
     )  # fmt: skip
     from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource
     from aiperf.sdk.transport import (  # isort: skip

@@ -168,6 +168,7 @@ def _plugins(
         drivers={plugin.name: plugin for plugin in drivers},
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
+        given=tuple(dict.fromkeys(field.rpartition(".")[0] for field in draft.settings.typed if ":" in field)),
         configuration=draft.settings.configuration, grading_timeout_s=None if grader is None else _limit_s(registry, grader),
     )  # fmt: skip
 

@@ -215,14 +215,21 @@ def send_reply(descriptor: int, message: Any) -> None:
 
 
 class Inbox:
-    """The process's side: *take* is called with each line of the run; *over* is set when the run closes the pipe."""
+    """The process's side: *take* is called with each line of the run; *over* is set when the run closes the pipe.
 
-    def __init__(self, take: Callable[[bytes], None]) -> None:
+    awake: a pipe, not blocking, into which a thread writes to end a wait early.
+    """
+
+    def __init__(self, take: Callable[[bytes], None], awake: int | None = None) -> None:
         self._take, self._part, self.over = take, b"", False
+        self._awake = [] if awake is None else [awake]
 
     def wait(self, seconds: float | None) -> None:
         """Wait for the next lines, for up to *seconds* (None: without limit)."""
-        if not select.select([0], [], [], seconds)[0]:
+        ready = select.select([*([] if self.over else [0]), *self._awake], [], [], seconds)[0]
+        for pipe in set(ready).intersection(self._awake):
+            os.read(pipe, 1 << 16)
+        if 0 not in ready:
             return
         piece = os.read(0, 1 << 16)
         self.over = not piece

@@ -1,12 +1,13 @@
 """Samples on disk: ``journal/telemetry-<n>.jsonl`` has a line per sample, and a line per series before its first sample.
 
-Writers append whole lines, so a file that ``kill -9`` left can be read to its last sample.
+A sample has the values that changed.  Writers append whole lines, so a file that ``kill -9`` left can be read to its last
+sample.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,42 +17,107 @@ from aiperf.sdk.exporter import visible
 from aiperf.sdk.series import FailedSample, Line, Moment, Sample, SeriesHeader, SourceHeader, Value
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
 
-MOST_SERIES = 10_000
+MOST_SERIES = 100_000
 """Series of one source; further ones are left out."""
+_WHOLE_NS = 60_000_000_000
+"""A target's sample is written whole once in that time: a reader of a part of the file needs not go back further."""
+_MOST_EXACT = 1 << 53
+"""Whole numbers from here on are written as they are."""
 
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
 
 
+class _Written:
+    """What a reader of the file knows of a target.
+
+    last: the points of its last sample in their order, with the numbers of their series.
+    values: by series.  timed_ns: by series, the latest time of a value that has one of its own.
+    """
+
+    def __init__(self) -> None:
+        self.last: list[tuple[Point, int | None]] = []
+        self.numbers: list[int] = []
+        self.values: dict[int, Value] = {}
+        self.timed_ns: dict[int, int] = {}
+        self.whole_ns: int | None = None
+
+
+class _Draft:
+    """A sample of a target while its points come in; :meth:`settle` makes it what the target was last."""
+
+    def __init__(self, written: _Written) -> None:
+        self._written = written
+        self.last: list[tuple[Point, int | None]] = []
+        self.numbers: list[int] = []
+        self.values: dict[int, Value] = {}
+        self.timed: list[tuple[int, int, Value]] = []
+
+    def keep(self, point: Point, number: int) -> None:
+        """Add a point with the value that the one at its place had in the sample before."""
+        self.numbers.append(number)
+        if number in self.values:  # the series was there before in this sample, with another value
+            self.values[number] = _value(point)
+
+    def add(self, point: Point, number: int) -> None:
+        """Add any other point."""
+        if point.at_ns is not None:
+            self.timed.append((number, point.at_ns, _value(point)))
+            return
+        self.numbers.append(number)
+        value = _value(point)
+        if number in self.values or self._written.values.get(number) != value:
+            self.values[number] = value
+
+    def settle(self, moment: Moment, target: int) -> Sample:
+        written = self._written
+        ended = [] if self.numbers == written.numbers else sorted(set(written.numbers).difference(self.numbers))
+        for number in ended:
+            del written.values[number]
+        written.values.update(self.values)
+        written.last, written.numbers = self.last, self.numbers
+        timed = []
+        for number, at_ns, value in self.timed:
+            if at_ns > written.timed_ns.get(number, at_ns - 1):
+                written.timed_ns[number] = at_ns
+                timed.append((number, at_ns, value))
+        whole = written.whole_ns is None or moment.at_ns >= written.whole_ns + _WHOLE_NS
+        if whole:
+            written.whole_ns = moment.at_ns
+        values = {number: written.values[number] for number in written.numbers} if whole else self.values
+        return Sample(moment, values, timed, target, ended, whole)
+
+
 class SampleWriter:
     """Appends samples to the file of one source.  *written* gets each line that is on disk."""
 
     def __init__(self, path: Path, origin: SourceHeader, written: Callable[[Line], None] = lambda line: None) -> None:
-        self._written = written
+        self._tell = written
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._ids: dict[tuple[object, ...], int] = {}
-        self._shapes: dict[str, dict[tuple[object, ...], int]] = {}
-        """By name: kind, unit, label names and bounds, with the number of the sample that had them first."""
+        self._shapes: dict[tuple[int, str], dict[tuple[object, ...], int]] = {}
+        """By target and name: kind, unit, label names and bounds, with the number of the sample that had them first."""
         self._samples = 0
+        self.changed: Collection[int] = ()
+        """The series with another value than before in the sample that was made last."""
         self._new: list[SeriesHeader] = []
-        self._usual: list[tuple[Point, int | None]] = []
-        """The points of the last sample, with the numbers of their series."""
+        self._targets = [_Written() for _ in origin.targets or (None,)]
         self._write(origin)
 
-    def add(self, points: Iterable[Point], moment: Moment) -> list[str]:
-        """Append a sample; gives the sentences of :meth:`sample`.
+    def add(self, points: Iterable[Point], moment: Moment, target: int = 0) -> list[str]:
+        """Append a sample of a target; gives the sentences of :meth:`sample`.
 
         Raises:
             OSError: The disk can't be written.
             TypeError, ValueError: *points* has something else than points; nothing is written.
         """
-        sample, sentences = self.sample(points, moment)
+        sample, sentences = self.sample(points, moment, target)
         self.write(sample)
         return sentences
 
-    def sample(self, points: Iterable[Point], moment: Moment) -> tuple[Sample, list[str]]:
-        """The points as a sample, and sentences about series that changed, or were left out.
+    def sample(self, points: Iterable[Point], moment: Moment, target: int = 0) -> tuple[Sample, list[str]]:
+        """The points as a sample, to be written next, and sentences about series that changed, or were left out.
 
         Where a series without times of its own occurs twice, its last value counts.
 
@@ -59,22 +125,27 @@ class SampleWriter:
             TypeError, ValueError: *points* has something else than points.
         """
         sentences: list[str] = []
-        sample, usual, place = Sample(moment, {}, []), self._usual, 0
-        for point in _plain(points):
-            if not point.finite:
-                continue
-            if place < len(usual) and _alike(usual[place][0], point):  # most sources give the same series in the same order
-                number = usual[place][1]
+        written = self._targets[target]
+        draft, before = _Draft(written), written.last
+        for place, point in enumerate(_plain(points)):
+            known, number = before[place] if place < len(before) else (None, None)
+            if known is point and number is not None and point.at_ns is None:
+                draft.keep(point, number)
+            elif not point.finite:
+                number = None
+            elif known is not None and number is not None and _alike(known, point):  # mostly the same series in the same order
+                if point.at_ns is None and known.value == point.value and number in written.values:
+                    draft.keep(point, number)
+                else:
+                    draft.add(point, number)
             else:
-                number = self._id(point, sentences)
-                usual[place : place + 1] = [(point, number)]
-            place += 1
-            if number is not None and point.at_ns is None:
-                sample.values[number] = _value(point)
-            elif number is not None and point.at_ns is not None:
-                sample.timed.append((number, point.at_ns, _value(point)))
+                number = self._id(point, target, sentences)
+                if number is not None:
+                    draft.add(point, number)
+            draft.last.append((point, number))
         self._samples += 1
-        return sample, sentences
+        self.changed = draft.values
+        return draft.settle(moment, target), sentences
 
     def write(self, sample: Sample) -> None:
         """Append a sample that was made here, after the lines of its new series.
@@ -85,24 +156,25 @@ class SampleWriter:
         new, self._new = self._new, []
         self._write(*new, sample)
 
-    def failed(self, at_ns: int, phase: int, why: str) -> None:
-        self._write(FailedSample(at_ns, phase, why))
+    def failed(self, at_ns: int, phase: int, why: str, target: int = 0) -> None:
+        self._write(FailedSample(at_ns, phase, why, target))
 
     def close(self) -> None:
         os.close(self._fd)
 
-    def _id(self, point: Point, sentences: list[str]) -> int | None:
+    def _id(self, point: Point, target: int, sentences: list[str]) -> int | None:
         """The number of the point's series; None for one too many."""
         bounds = point.value.bounds[:-1] if isinstance(point.value, Histogram) else ()
         labels = tuple(sorted(point.labels.items()))
-        key = (point.name, point.kind, point.unit, labels, bounds)
+        key = (target, point.name, point.kind, point.unit, labels, bounds, point.flows)
         if key not in self._ids:
             if len(self._ids) == MOST_SERIES:
                 sentences.append(f"has more than {MOST_SERIES:,} series; further ones are left out")
                 return None
             number = self._ids[key] = len(self._ids)
-            self._new.append(SeriesHeader(number, point.name, point.kind, point.unit, dict(labels), point.help, bounds))
-            shapes = self._shapes.setdefault(point.name, {})
+            about = point.name, point.kind, point.unit, dict(labels), point.help, bounds, target, point.flows
+            self._new.append(SeriesHeader(number, *about))
+            shapes = self._shapes.setdefault((target, point.name), {})
             shape = (point.kind, point.unit, tuple(name for name, _ in labels), bounds)
             if shapes and shape not in shapes and self._samples not in shapes.values():
                 sentences.append(f"changes the kind, unit, labels or buckets of {point.name}, which goes on as another series")
@@ -114,7 +186,7 @@ class SampleWriter:
         while data:
             data = data[os.write(self._fd, data) :]
         for line in lines:
-            self._written(line)
+            self._tell(line)
 
 
 def _plain(points: Iterable[Point]) -> Iterator[Point]:
@@ -134,6 +206,8 @@ def _alike(one: Point, other: Point) -> bool:
     """Whether the points are of one series."""
     if one.name != other.name or one.labels != other.labels or one.kind is not other.kind or one.unit != other.unit:
         return False
+    if one.flows is not other.flows:
+        return False
     if isinstance(one.value, Histogram) and isinstance(other.value, Histogram):
         return one.value.bounds == other.value.bounds
     return type(one.value) is not Histogram and type(other.value) is not Histogram
@@ -144,9 +218,14 @@ def _value(point: Point) -> Value:
     if isinstance(value, Histogram):
         if len(value.counts) != len(value.bounds):
             raise ValueError(f"{point.name} has {len(value.counts)} counts for {len(value.bounds)} bounds")
-        return [value.sum, *value.counts]
+        return [_number(each) for each in (value.sum, *value.counts)]
     assert not isinstance(value, Digest)  # _plain leaves none
-    return float(value)
+    return _number(value)
+
+
+def _number(value: float) -> float:
+    """The number as it takes least room: counts mostly are whole."""
+    return whole if -_MOST_EXACT < value < _MOST_EXACT and (whole := int(value)) == value else float(value)
 
 
 def sample_path(journal: Path, number: int) -> Path:

@@ -34,11 +34,15 @@ class FetchError(AiperfError):
 
 
 class Fetched(Struct, frozen=True):
-    """A page.  content_type: "" where the server names none.  at_ns: wall clock at the first byte of the answer."""
+    """A page.  content_type: "" where the server names none.
+
+    sent_ns, at_ns: wall clock when the request was sent, and at the first byte of the answer.
+    """
 
     body: bytes
     content_type: str
     at_ns: int
+    sent_ns: int = 0
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
@@ -72,6 +76,8 @@ def fetch(
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             common = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "aiperf"}
+            connection.connect()
+            sent_ns = time.time_ns()
             connection.request(method, target, headers={**common, **headers})
             answer, pieces = connection.getresponse(), list[bytes]()
             at_ns, left = time.time_ns(), most_bytes
@@ -86,7 +92,7 @@ def fetch(
                     raise TimeoutError(f"no end of the page within {timeout_s:g} s")
             if answer.length:
                 raise ValueError(f"the page was cut, {answer.length:,} bytes before its end")
-            return Fetched(b"".join(pieces), answer.headers.get("Content-Type", ""), at_ns)
+            return Fetched(b"".join(pieces), answer.headers.get("Content-Type", ""), at_ns, sent_ns)
         finally:
             connection.close()
     except (OSError, HTTPException, ValueError) as error:

@@ -252,6 +252,7 @@ class PluginPlan(Struct, frozen=True):
     hook_names: by ``category:name``, the hooks that each of *hooks* implements; a plugin that is missing may implement any.
     options: validated options by ``category:name``; secret_options: the fields that must not be written.
     shadowed: by ``category:name``, the packages that lost the name.
+    given: by ``category:name``, plugins of which the user gave an option.
     metric_ranks: by ``category:name``, the claim of a plugin to a metric's tag: pinned, priority, not one of ours.
     """
 
@@ -285,6 +286,7 @@ class PluginPlan(Struct, frozen=True):
     secret_options: dict[str, tuple[str, ...]] = field(default_factory=dict)
     shadowed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     metric_ranks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
 
     def options_of(self, ref: PluginRef) -> Any:
         """The plugin's options with their declared types, None where it declares none."""

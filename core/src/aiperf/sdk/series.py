@@ -7,11 +7,12 @@ the source.  A run uses one plugin: the pinned one, else that with the highest p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import OptionsT, WithOptions
@@ -19,17 +20,26 @@ from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import SeriesKind
 
 
-class SourceHeader(Struct, frozen=True, tag="source"):
-    """The first line: the source of the samples."""
+class TargetHeader(Struct, frozen=True):
+    """A target of a source, named as :attr:`aiperf.sdk.telemetry.TelemetryTarget.name`."""
+
+    name: str
+    interval_s: float
+
+
+class SourceHeader(Struct, frozen=True, tag="source", omit_defaults=True):
+    """The first line: the source of the samples.  interval_s: the shortest of its targets.  targets: numbered from 0."""
 
     ref: PluginRef
     interval_s: float
+    targets: tuple[TargetHeader, ...] = ()
 
 
 class SeriesHeader(Struct, frozen=True, tag="series", omit_defaults=True):
     """The series of an *id* in samples; they count from 0.  *bounds*: of a histogram, without the last, infinite one.
 
-    kind: a ``summary`` is one of its quantiles, named by the label ``quantile``.
+    kind: a ``summary`` is one of its quantiles, named by the label ``quantile``.  target: its number.
+    flows: the series grows by itself, without requests.
     """
 
     id: int
@@ -39,14 +49,17 @@ class SeriesHeader(Struct, frozen=True, tag="series", omit_defaults=True):
     labels: dict[str, str] = {}
     help: str = ""
     bounds: tuple[float, ...] = ()
+    target: int = 0
+    flows: bool = False
 
 
 class Moment(Struct, frozen=True, omit_defaults=True):
     """The time of a sample.
 
-    at_ns, wall_ns: monotonic and wall clock at the middle of the sample, which took *took_ns*.
-    phase: index of the running phase.  edge: ``begin`` or ``end`` for samples at an edge of the phase.
-    missed: samples since the previous one that were due and not taken.
+    at_ns, wall_ns: monotonic and wall clock at the first byte, where that is known, else at the middle of the sample, which
+    took *took_ns*.  sent_ns, first_byte_ns: wall clock, where the target tells it.
+    phase: index of the running phase; -1 while none runs.  edge: ``begin`` or ``end`` for samples at an edge of the phase.
+    missed: samples of the target since the previous one that were due and not taken.
     """
 
     at_ns: int
@@ -55,6 +68,8 @@ class Moment(Struct, frozen=True, omit_defaults=True):
     phase: int
     edge: str | None = None
     missed: int = 0
+    sent_ns: int | None = None
+    first_byte_ns: int | None = None
 
 
 Value: TypeAlias = float | list[float]
@@ -62,23 +77,45 @@ Value: TypeAlias = float | list[float]
 
 
 class Sample(Struct, frozen=True, tag="sample", omit_defaults=True):
-    """The values of a moment by series id.  *timed*: values with wall clocks of their own: series id, ns, value."""
+    """The values of a target at a moment, by series id, where they changed: a series that is left out has its value still.
+
+    timed: values with wall clocks of their own: series id, ns, value; such a value is of its time alone.
+    ended: series without a value from this moment on.  whole: *values* has all series, as about once a minute.
+    """
 
     moment: Moment
-    values: dict[int, Value]
+    values: dict[int, Value] = {}
     timed: list[tuple[int, int, Value]] = []
+    target: int = 0
+    ended: list[int] = []
+    whole: bool = False
 
 
-class FailedSample(Struct, frozen=True, tag="failed"):
-    """A sample that failed."""
+class FailedSample(Struct, frozen=True, tag="failed", omit_defaults=True):
+    """A sample of a target that failed."""
 
     at_ns: int
     phase: int
     why: str
+    target: int = 0
 
 
 Line: TypeAlias = SourceHeader | SeriesHeader | Sample | FailedSample
 """A line of a source's samples: the source's header is the first, a series' header comes before its first value."""
+
+def whole_samples(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines, each sample with the values of all series of its target that go on."""
+    known: dict[int, dict[int, Value]] = {}
+    for line in lines:
+        if not isinstance(line, Sample):
+            yield line
+            continue
+        values = known.setdefault(line.target, {})
+        for number in line.ended:
+            values.pop(number, None)
+        values.update(line.values)
+        yield replace(line, values=dict(values), whole=True)
+
 
 MOST_SLICES = 100_000
 """Time slices of one phase: a report with more would be unreadable."""
@@ -134,5 +171,5 @@ class Series(WithOptions[OptionsT]):
 
 __all__ = [
     "MOST_SLICES", "FailedSample", "Line", "Moment", "RunningSeries", "Sample", "Series", "SeriesHeader", "SourceHeader",
-    "Value", "Window",
+    "TargetHeader", "Value", "Window", "whole_samples",
 ]  # fmt: skip

@@ -226,6 +226,10 @@ class SeriesSummary(Struct, frozen=True):
     many were at most that; of an ``info`` ``count`` (samples).  ``resets`` where a counter began again.
     estimates: of a histogram, ``p1_estimate`` to ``p99_estimate``; ``p50_low`` and ``p50_high`` are the edges of that one's
     bucket (90, 95, 99, too), without ``high`` in the last bucket.
+    target: name of the source's target; "" for its only one.
+
+    Counters and histograms of requests count from the last sample before the phase to the last one before the next phase, and
+    ``rate`` is over the time between these two; one that flows by itself is taken between the exact edges of the phase.
     """
 
     source: str
@@ -238,19 +242,51 @@ class SeriesSummary(Struct, frozen=True):
     stats: dict[str, float]
     buckets: dict[str, float] = {}
     estimates: dict[str, float] = {}
+    target: str = ""
 
     def entry(self) -> dict[str, Any]:
         """The series as JSON files have it: its finite statistics and estimates together; what is empty is left out."""
         stats = {name: value for name, value in {**self.stats, **self.estimates}.items() if math.isfinite(value)}
-        about = {"name": self.name, "kind": self.kind, "unit": self.unit, "labels": self.labels}
+        about = {"name": self.name, "kind": self.kind, "unit": self.unit, "target": self.target, "labels": self.labels}
         return {name: value for name, value in {**about, "stats": stats, "buckets": self.buckets}.items() if value}
 
 
+class TargetSummary(Struct, frozen=True):
+    """One target of a telemetry source: a server, a device, or the machine.
+
+    samples, failed, missed: taken, failed, and left out for want of time.  updates: samples in which a value changed.
+    first_ns, last_ns, first_update_ns, last_update_ns: wall clock of samples, and of those with a change; None without any.
+    latency_ms: mean time to the first byte, or of a sample where that isn't known.
+    update_interval_ms, median_update_interval_ms: between updates; None with fewer than two.  why: of the last failed sample.
+    late: by phase, the time in s from its begin to the first sample of all, where its figures begin.
+    partial: phases at whose end there was no sample for a second and two intervals: their figures are of the part before.
+    unsettled: phases behind whose end no two samples had the same counters: figures may lack requests, or have others' ones.
+    """
+
+    name: str
+    interval_s: float
+    samples: int = 0
+    failed: int = 0
+    missed: int = 0
+    updates: int = 0
+    first_ns: int | None = None
+    last_ns: int | None = None
+    first_update_ns: int | None = None
+    last_update_ns: int | None = None
+    latency_ms: float | None = None
+    update_interval_ms: float | None = None
+    median_update_interval_ms: float | None = None
+    why: str = ""
+    late: dict[int, float] = {}
+    partial: tuple[int, ...] = ()
+    unsettled: tuple[int, ...] = ()
+
+
 class SourceSummary(Struct, frozen=True):
-    """A telemetry source: counts of samples taken, failed, and missed for want of time.
+    """A telemetry source: counts of samples taken, failed, and missed for want of time, of all its targets.
 
     slices: the series that have samples in each of :attr:`Summary.slices`, by its number.
-    partial: phases at whose end there was no sample for a second and two intervals: their series are of the part before.
+    partial: phases at whose end a target that had samples had none for a second and two intervals.
     """
 
     name: str
@@ -263,6 +299,7 @@ class SourceSummary(Struct, frozen=True):
     series: tuple[SeriesSummary, ...] = ()
     slices: tuple[tuple[SeriesSummary, ...], ...] = ()
     partial: tuple[int, ...] = ()
+    targets: tuple[TargetSummary, ...] = ()
 
 
 class Summary(Struct, frozen=True):
@@ -339,5 +376,5 @@ def survivors(summary: Summary) -> list[Result]:
 
 __all__ = [
     "STATISTICS", "USUAL_ENDS", "Arrivals", "DeliveredLoad", "ErrorCount", "Measurement", "PhaseSummary", "PluginUsed",
-    "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary", "UrlSummary", "survivors",
+    "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary", "TargetSummary", "UrlSummary", "survivors",
 ]  # fmt: skip

@@ -1,15 +1,16 @@
 """The contract of telemetry sources, which sample GPUs, the server or the machine beside the load.
 
-Each source has its own process.  A companion takes a sample at both edges of each phase and at the source's interval in
-between, one at a time.  Each sample is on disk before the next one; the summary has them by phase.
+Each source has its own process, and each of its targets (:class:`TelemetryTarget`) a thread there.  A companion asks for a
+sample at both edges of each phase, and at the target's interval in between.  Each sample is on disk before the next one; the
+summary has them by phase.  A target that hangs misses its own samples alone.
 """
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Mapping
-from typing import ClassVar, Generic
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Generic
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ from aiperf.sdk.headers import merged
 from aiperf.sdk.options import OptionsT
 from aiperf.sdk.plan import TlsPlan
 
-MOST_POINTS = 100_000
+MOST_POINTS = 200_000
 """The most points of a sample; one with more fails."""
 
 
@@ -58,7 +59,9 @@ class Point(Struct, frozen=True):
 
     at_ns: wall clock of the value, ns since 1970, where the source knows it; None is the moment of the sample.  A sample may
     have several points of a series with times of their own; a value that isn't later than the one before is no news.
-    A value that isn't finite is left out.
+    A value that isn't finite is left out.  A point that is the same object as in the sample before costs least.
+    flows: of a counter or histogram, that it grows by itself, without requests (energy, the processor's time): its increase is
+    taken between the exact edges of a phase, on a straight line between samples.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Point(Struct, frozen=True):
     labels: dict[str, str] = {}
     help: str = ""
     at_ns: int | None = None
+    flows: bool = False
 
     @property
     def finite(self) -> bool:
@@ -78,13 +82,14 @@ class Point(Struct, frozen=True):
 
 
 class SeriesDeclaration(Struct, frozen=True):
-    """What all series of a name have in common.  labels: names of the labels that tell them apart."""
+    """What all series of a name have in common.  labels: names of the labels that tell them apart.  flows: as a point's."""
 
     name: str
     unit: str = ""
     kind: SeriesKind = SeriesKind.GAUGE
     labels: tuple[str, ...] = ()
     help: str = ""
+    flows: bool = False
 
 
 class SeriesTable:
@@ -104,7 +109,19 @@ class SeriesTable:
             has = "is not in the table" if series is None else f"has {len(series.labels)} labels, not {len(labels)}"
             raise ValueError(f"the series {name} {has}")
         by_name = dict(zip(series.labels, labels, strict=True))
-        return Point(name, value, series.kind, series.unit, by_name, series.help, at_ns)
+        return Point(name, value, series.kind, series.unit, by_name, series.help, at_ns, series.flows)
+
+
+class Reading(Struct, frozen=True):
+    """A sample with its times.
+
+    sent_ns, first_byte_ns: wall clock, ns since 1970, when the target was asked, and when its answer began: the moment of the
+    values.  None: when :meth:`TelemetryTarget.sample` was called, and the middle of the call.
+    """
+
+    points: Iterable[Point]
+    sent_ns: int | None = None
+    first_byte_ns: int | None = None
 
 
 class TelemetryContext(Struct, frozen=True):
@@ -141,40 +158,63 @@ class TelemetryContext(Struct, frozen=True):
 
 
 class Absent(AiperfError):  # noqa: N818  # an ordinary outcome
-    """This machine has nothing to sample, and the user didn't name the source: a line in the log, no warning."""
+    """There is nothing to sample, and the user didn't ask for it: a line in the log, no warning."""
 
 
-class TelemetrySource(Generic[OptionsT]):
-    """A telemetry source.  options: the source's own (None where it declares none)."""
+class TelemetryTarget:
+    """One thing that a source samples: a server, a device, this machine.  A thread of its own calls it.
 
-    interval_s: ClassVar[float] = 0.333
-    """Time between two samples in s; a source may set it on the instance from its options."""
+    name: a URL without credentials, or a device; "" where the source has one target.  Two targets have different names.
+    interval_s: time between two samples in s.
+    """
+
+    name: str = ""
+    interval_s: float = 0.333
+
+    def sample(self) -> Iterable[Point] | Reading:
+        """The values of this moment.  An exception is reported once, and the next sample is taken as usual.
+
+        A call should not take longer than the interval: missed samples are left out and counted.  More than
+        :data:`MOST_POINTS` points fail the sample, too.
+
+        Raises:
+            Absent: There is no such target: it is asked no more.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define sample()")
+
+
+class TelemetrySource(TelemetryTarget, Generic[OptionsT]):
+    """A telemetry source, and its only target unless :meth:`targets` gives others.
+
+    options: the source's own (None where it declares none).  The user named a source where they gave one of its options: the
+    load waits up to 0.5 s for its first samples, and for those of other sources not at all.  With the capability
+    ``needs_option: FIELD`` in the manifest there is no process where that option is none, 0 or false.
+    """
 
     def __init__(self, options: OptionsT, context: TelemetryContext) -> None:
         self.options, self.context = options, context
 
     def start(self) -> None:
-        """Connect or open; called once before the first sample.
+        """Connect or open; called once before anything else.  It may take long: nobody waits, and samples begin behind it.
 
         Raises:
             Absent: This machine has nothing to sample, and the user didn't request it.
             AiperfError: The requested source is unavailable; it is reported, and the run continues without it.
         """
 
-    def sample(self) -> Iterable[Point]:
-        """The values of this moment.  An exception is reported, and the next sample is taken as usual.
-
-        A call should not take longer than the interval: missed samples are left out and counted.  More than
-        :data:`MOST_POINTS` points fail the sample, too.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define sample()")
+    def targets(self) -> Sequence[TelemetryTarget]:
+        """What is sampled; called once, behind :meth:`start`."""
+        return (self,)
 
     def stop(self) -> None:
-        """Release everything; called once at the end, where ``start`` succeeded."""
+        """Release everything; called once at the end, where ``start`` succeeded.
+
+        A target that hangs may still be in ``sample``.  The process ends 0.2 s later at most.
+        """
 
 
 __all__ = [
-    "MOST_POINTS", "Absent", "Digest", "FetchError", "Fetched", "Histogram", "Point",
+    "MOST_POINTS", "Absent", "Digest", "FetchError", "Fetched", "Histogram", "Point", "Reading",
     "SeriesDeclaration", "SeriesKind", "SeriesTable",
-    "TelemetryContext", "TelemetrySource",
+    "TelemetryContext", "TelemetrySource", "TelemetryTarget",
 ]  # fmt: skip

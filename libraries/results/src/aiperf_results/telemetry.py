@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aiperf.parts.samples import read_samples, sample_files
-from aiperf.sdk.series import Sample, SeriesHeader, SourceHeader
+from aiperf.sdk.series import Sample, SeriesHeader, SourceHeader, whole_samples
 from msgspec import Struct
 
 from aiperf_results.table import lines
@@ -25,6 +25,7 @@ class TelemetrySeries(Struct, frozen=True):
     ``summary``; "" where the files don't tell.  at_ns: wall clock, ns since 1970.  values: of a histogram, sums.
     bounds: upper bounds of a histogram's buckets, without the last, which is infinite; empty for other kinds.
     counts: (samples, buckets), observations up to each bound so far, all of them last; None for other kinds.
+    target: what was sampled, a server or a device; "" where the source has one.
     """
 
     source: str
@@ -36,10 +37,11 @@ class TelemetrySeries(Struct, frozen=True):
     bounds: tuple[float, ...] = ()
     counts: Floats | None = None
     kind: str = ""
+    target: str = ""
 
 
-_Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], tuple[float, ...], str]
-"""A series: source, name, unit, labels in order, bounds of buckets, kind."""
+_Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], tuple[float, ...], str, str]
+"""A series: source, name, unit, labels in order, bounds of buckets, kind, target."""
 _Sample: TypeAlias = tuple[int, float, Sequence[float]]
 """The wall clock in ns, the value, and the counts of a histogram."""
 _Point: TypeAlias = tuple[_Key, _Sample]
@@ -68,23 +70,23 @@ def _series(points: Iterable[_Point]) -> list[TelemetrySeries]:
     by_key: defaultdict[_Key, list[_Sample]] = defaultdict(list)
     for key, sample in points:
         by_key[key].append(sample)
-    for (source, name, unit, labels, bounds, kind), samples in by_key.items():
+    for (source, name, unit, labels, bounds, kind, target), samples in by_key.items():
         at_ns, values, counts = zip(*samples, strict=True)
         instants, numbers = np.array(at_ns, dtype=np.int64), np.array(values, dtype=np.float64)
         buckets = np.array(counts, dtype=np.float64) if any(counts) else None
-        series.append(TelemetrySeries(source, name, unit, dict(labels), instants, numbers, bounds, buckets, kind))
+        series.append(TelemetrySeries(source, name, unit, dict(labels), instants, numbers, bounds, buckets, kind, target))
     return series
 
 
 def _journal_points(journal: Path) -> Iterator[_Point]:
     for path in sample_files(journal):
-        source, keys = "", dict[int, _Key]()
-        for line in read_samples(path):
+        source, targets, keys = "", [""], dict[int, _Key]()
+        for line in whole_samples(read_samples(path)):
             match line:
                 case SourceHeader(ref):
-                    source = ref.name
-                case SeriesHeader(number, name, kind, unit, labels, _, bounds):
-                    keys[number] = source, name, unit, tuple(labels.items()), bounds, kind.value
+                    source, targets = ref.name, [target.name for target in line.targets] or [""]
+                case SeriesHeader(number, name, kind, unit, labels, _, bounds, target):
+                    keys[number] = source, name, unit, tuple(labels.items()), bounds, kind.value, targets[target]
                 case Sample(moment, values, timed):
                     for number, at_ns, value in [*((each, moment.wall_ns, values[each]) for each in values), *timed]:
                         first, *counts = value if isinstance(value, list) else [value]
@@ -95,7 +97,7 @@ def _gpu_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
     for row in rows:
         labels = tuple((name, str(row[name])) for name in _GPU_LABELS if row.get(name) is not None)
         for name, value in row.get("telemetry_data", {}).items():
-            yield (str(row.get("telemetry_source_url", "")), name, "", labels, (), ""), (row["timestamp_ns"], value, ())
+            yield (str(row.get("telemetry_source_url", "")), name, "", labels, (), "", ""), (row["timestamp_ns"], value, ())
 
 
 def _server_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
@@ -106,5 +108,5 @@ def _server_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
                 buckets = sorted((float(bound), float(count)) for bound, count in point.get("buckets", {}).items())
                 bounds = tuple(bound for bound, _ in buckets if bound != math.inf)
                 value = point.get("sum", 0.0) if "buckets" in point else point["value"]
-                key = str(row.get("endpoint_url", "")), name, "", labels, bounds, ""
+                key = str(row.get("endpoint_url", "")), name, "", labels, bounds, "", ""
                 yield key, (row["timestamp_ns"], value, [count for _, count in buckets])

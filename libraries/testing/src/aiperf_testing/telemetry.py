@@ -11,16 +11,28 @@ import pytest
 from aiperf.rundir.samples import SampleWriter, read_samples
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.series import Moment, Sample, SeriesHeader, SourceHeader
-from aiperf.sdk.telemetry import MOST_POINTS, Digest, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
+from aiperf.sdk.telemetry import (
+    MOST_POINTS,
+    Digest,
+    Histogram,
+    Point,
+    Reading,
+    SeriesKind,
+    TelemetryContext,
+    TelemetrySource,
+    TelemetryTarget,
+)
 
 from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
 
 _SAMPLES = 3
 """Samples that are asked of the source."""
-def bounded(points: Iterable[Point]) -> list[Point]:
+
+
+def bounded(given: Iterable[Point] | Reading) -> list[Point]:
     """A sample, which ends."""
-    found = list(islice(points, MOST_POINTS + 1))
+    found = list(islice(given.points if isinstance(given, Reading) else given, MOST_POINTS + 1))
     assert len(found) <= MOST_POINTS, f"sample() gave more than {MOST_POINTS:,} points: it must end with those of the moment"
     return found
 
@@ -50,22 +62,50 @@ class TelemetryContract:
         return self._taken()
 
     def _taken(self) -> list[list[Point]]:
-        """The samples of one source between start and stop."""
+        """The samples of all targets between start and stop."""
         source = self._started()
         try:
-            return [bounded(source.sample()) for _ in range(_SAMPLES)]
+            return [bounded(target.sample()) for target in source.targets() for _ in range(_SAMPLES)]
         finally:
             source.stop()
 
     def test_its_manifest_says_what_it_is(self) -> None:
-        check_row("telemetry", self.source)
+        row = check_row("telemetry", self.source)
+        option = row.capabilities.get("needs_option")
+        assert option is None or option in {spec.field for spec in row.options}, f"it has no option {option}"
 
     def test_making_it_starts_nothing(self) -> None:
         """A source is constructed without a start where only its options are read."""
         self._made()
 
-    def test_it_has_an_interval(self) -> None:
-        assert self._made().interval_s > 0, unlike(self._made().interval_s, "more than 0", "seconds between two samples")
+    def test_its_targets_have_intervals_and_names_of_their_own(self) -> None:
+        source = self._started()
+        try:
+            targets = list(source.targets())
+            assert targets, "there is no target: raise Absent where nothing can be sampled"
+            for target in targets:
+                assert isinstance(target, TelemetryTarget), unlike(target, "TelemetryTarget", "give targets")
+                assert target.interval_s > 0, unlike(target.interval_s, "more than 0", "seconds between two samples")
+                assert "@" not in target.name.partition("://")[2].partition("/")[0], (
+                    f"the target {target.name} has credentials: they would stand in every file"
+                )
+            names = [target.name for target in targets]
+            assert len(names) == len(set(names)), f"two targets have one name: {shown(names)}"
+        finally:
+            source.stop()
+
+    def test_a_reading_has_its_times_in_order(self) -> None:
+        source = self._started()
+        try:
+            for target in source.targets():
+                given = target.sample()
+                if isinstance(given, Reading) and given.sent_ns is not None and given.first_byte_ns is not None:
+                    assert given.sent_ns <= given.first_byte_ns, (
+                        unlike(given.first_byte_ns, f"at least {given.sent_ns}", "an answer begins behind its question")
+                    )
+                bounded(given)
+        finally:
+            source.stop()
 
     def test_there_is_something_in_every_sample(self, samples: list[list[Point]]) -> None:
         assert all(samples), "a sample is empty"
@@ -127,7 +167,7 @@ class TelemetryContract:
             writer.add(sample, Moment(at_ns, at_ns, 0, 0))
         writer.close()
         lines = list(read_samples(tmp_path / "samples"))
-        assert len([line for line in lines if isinstance(line, Sample)]) == _SAMPLES, (
+        assert len([line for line in lines if isinstance(line, Sample)]) == len(samples), (
             "samples were lost on the way to the file: give only what can be encoded as JSON"
         )
         digests = {point.name for sample in samples for point in sample if isinstance(point.value, Digest)}
@@ -140,6 +180,7 @@ class TelemetryContract:
     def test_it_starts_again_after_it_was_stopped(self) -> None:
         for _ in range(2):
             source = self._started()
-            bounded(source.sample())
+            for target in source.targets():
+                bounded(target.sample())
             source.stop()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,33 @@ from aiperf.sdk.series import (
     Series,
     SeriesHeader,
     SourceHeader,
+    whole_samples,
 )
-from aiperf.sdk.telemetry import Absent, Histogram, Point, SeriesKind, TelemetryContext, TelemetrySource
-from aiperf_companion_telemetry import Telemetry
+from aiperf.sdk.telemetry import (
+    Absent,
+    Histogram,
+    Point,
+    Reading,
+    SeriesKind,
+    TelemetryContext,
+    TelemetrySource,
+    TelemetryTarget,
+)
+from aiperf_companion_telemetry import Telemetry, _Source
 from aiperf_companion_telemetry.contract import TelemetryContract
-from aiperf_companion_telemetry.messages import BEGIN, END, Begun, Edge, Reply, SourceStart, SourceTrouble
+from aiperf_companion_telemetry.messages import (
+    BEGIN,
+    END,
+    Begun,
+    Edge,
+    Folded,
+    Folding,
+    Gone,
+    Ready,
+    Reply,
+    SourceStart,
+    SourceTrouble,
+)
 from aiperf_companion_telemetry.process import SourceProcess
 from aiperf_testing.journals import plan_for
 from aiperf_testing.plans import sample_ref
@@ -102,22 +125,38 @@ class Bench:
         self.now_ns = 0
         self.said: list[Reply] = []
         self.path = path
-        self.process = SourceProcess(self.said.append, lambda: (self.now_ns, self.now_ns + 7 * S))
+        opened = list[bool]()
+
+        def begin(work: Callable[[], object]) -> None:
+            if not opened:  # what opens the source; the threads of targets are stepped through
+                opened.append(True)
+                work()
+
+        self.process = SourceProcess(self.said.append, lambda: (self.now_ns, self.now_ns + 7 * S), begin=begin)
         given = EncodedOptions.of(Weather(**options)) if options else None
         listening = tuple((each, None) for each in hooks)
         folding = None if series is None else (series, None)
         start = SourceStart(ref("telemetry", Thermometer), given, TelemetryContext(), str(path), listening, (0, 5), folding)
         self.tell(start)
+        self.until(0)
 
     def tell(self, message: Any) -> None:
+        """Send a message, and let be done what is due at once."""
         self.process.take(msgspec.json.encode(message))
+        self.until(self.now_ns / S)
 
     def until(self, second: float) -> None:
-        """Advance the clock with a tick at each due time."""
-        while (rest := self.process.rest_s()) is not None and self.now_ns + round(rest * S) <= second * S:
+        """Advance the clock, and do what is due at each time."""
+        while (rest := self._rest_s()) is not None and self.now_ns + round(rest * S) <= second * S:
             self.now_ns += round(rest * S)
-            self.process.tick()
-        self.now_ns = round(second * S)
+            for loop in self.process.loops:
+                loop.step()
+            self.process.step()
+        self.now_ns = max(self.now_ns, round(second * S))
+
+    def _rest_s(self) -> float | None:
+        rests = [self.process.rest_s(), *(loop.rest_s() for loop in self.process.loops)]
+        return None if self.process.over else min((rest for rest in rests if rest is not None), default=None)
 
     def moments(self) -> list[tuple[float, str | None, int]]:
         found = [line.moment for line in read_samples(self.path) if isinstance(line, Sample)]
@@ -127,7 +166,7 @@ class Bench:
 def test_samples_come_at_phase_edges_and_at_the_interval(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "samples")
     bench.until(5)
-    assert bench.moments() == [], "no sample is due before a phase"
+    assert bench.moments() == [(0, None, 0)], "no further sample is due before a phase"
     for phase, begin, end in ((0, 5, 7.5), (1, 8, 9)):
         bench.until(begin)
         bench.tell(Edge(phase, BEGIN))
@@ -136,18 +175,129 @@ def test_samples_come_at_phase_edges_and_at_the_interval(tmp_path: Path) -> None
     bench.until(20)
     bench.process.close()
     assert bench.moments() == [
-        (5, "begin", 0), (6, None, 0), (7, None, 0), (7.5, "end", 0), (8, "begin", 0), (9, None, 0), (9, "end", 0),
+        (0, None, 0), (5, "begin", 0), (6, None, 0), (7, None, 0), (7.5, "end", 0), (7.6, "end", 0), (8, "begin", 0),
+        (9, None, 0), (9, "end", 0), (9.1, "end", 0),
     ]  # fmt: skip
-    assert bench.said == [Edge(0, BEGIN), Edge(0, END), Edge(1, BEGIN), Edge(1, END)]
+    assert bench.said == [Ready(), Edge(0, BEGIN), Edge(0, END), Edge(1, BEGIN), Edge(1, END), Folding(), Folded()]
+
+
+@pytest.mark.parametrize(
+    ("grows_until_s", "samples", "ended_s"), [(0, 2, 0.1), (2.15, 4, 0.3), (9, 6, 0.5)]
+)
+def test_behind_the_last_phase_samples_go_on_until_two_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grows_until_s: float, samples: int, ended_s: float
+) -> None:
+    bench = Bench(tmp_path / "samples")
+
+    def sample(self: Thermometer) -> list[Point]:
+        at_s = bench.now_ns / S
+        energy = Point("energy", at_s, SeriesKind.COUNTER, flows=True)
+        return [Point("rain", min(at_s, grows_until_s), SeriesKind.COUNTER), Point("level", at_s), energy]
+
+    monkeypatch.setattr(Thermometer, "sample", sample)
+    bench.tell(Edge(0, BEGIN))
+    bench.until(2)
+    bench.tell(Edge(0, END, 2 * S, last=True))
+    while bench.said[-1] != Edge(0, END, 2 * S, last=True):
+        bench.until(bench.now_ns / S + 0.01)
+    assert bench.now_ns / S == pytest.approx(2 + ended_s, abs=0.011)
+    assert len([edge for _, edge, _ in bench.moments() if edge == END]) in (samples, samples - 1)
 
 
 def test_missed_samples_are_counted_and_the_interval_keeps_its_phase(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "samples")
     bench.tell(Edge(0, BEGIN))
     bench.now_ns = round(3.2 * S)  # a sample took so long
-    bench.process.tick()
     bench.until(4)
-    assert bench.moments() == [(0, "begin", 0), (3.2, None, 2), (4, None, 0)]
+    assert bench.moments()[1:] == [(0, "begin", 0), (3.2, None, 2), (4, None, 0)]
+
+
+class Cellar(TelemetryTarget):
+    """A target whose samples are asked of the test."""
+
+    def __init__(self, name: str, interval_s: float, given: Callable[[], Any]) -> None:
+        self.name, self.interval_s, self._given = name, interval_s, given
+
+    def sample(self) -> Any:
+        return self._given()
+
+
+def test_each_target_has_its_interval_samples_and_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> list[Point]:
+        raise ConnectionError("a flood")
+
+    def gone() -> list[Point]:
+        raise Absent("no cellar")
+
+    targets = [Cellar("a", 1.0, lambda: [Point("rain", 1.0)]), Cellar("b", 2.0, fails), Cellar("c", 1.0, gone)]
+    monkeypatch.setattr(Thermometer, "targets", lambda self: targets)
+    bench = Bench(tmp_path / "samples")
+    bench.tell(Edge(0, BEGIN))
+    bench.until(4)
+    bench.process.close()
+    header, *lines = read_samples(bench.path)
+    assert isinstance(header, SourceHeader) and [target.name for target in header.targets] == ["a", "b", "c"]
+    assert [line.moment.at_ns / S for line in lines if isinstance(line, Sample)] == [0, 0, 1, 2, 3, 4]
+    failed = [line for line in lines if isinstance(line, FailedSample)]
+    assert [(line.at_ns / S, line.target) for line in failed] == [(0, 1), (0, 1), (2, 1), (4, 1)]
+    who = "the plugin telemetry:thermometer of acme 1.2"
+    assert [said for said in bench.said if isinstance(said, SourceTrouble)] == [
+        SourceTrouble(f"{who} (b) failed: ConnectionError: a flood"), SourceTrouble(f"{who} (c): no cellar", absent=True),
+    ]  # fmt: skip
+
+
+def test_a_source_without_any_target_ends_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> list[Point]:
+        raise Absent("no cellar")
+
+    monkeypatch.setattr(Thermometer, "targets", lambda self: [Cellar("a", 1.0, gone)])
+    bench = Bench(tmp_path / "samples")
+    assert bench.said[-1] == Gone() and bench.process.over and not bench.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("targets", "why"),
+    [
+        ([Cellar("a", 1.0, list), Cellar("a", 1.0, list)],
+         "ValueError: targets() gives 'a' twice: each target needs a name of its own"),
+        (["a"], "TypeError: targets() gives str, not TelemetryTarget"),
+    ],
+)
+def test_wrong_targets_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, targets: Any, why: str) -> None:
+    monkeypatch.setattr(Thermometer, "targets", lambda self: targets)
+    bench = Bench(tmp_path / "samples")
+    assert bench.said == [SourceTrouble(f"the plugin telemetry:thermometer of acme 1.2 can't be started: {why}"), Gone()]
+
+
+def test_a_target_that_hangs_misses_its_own_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At an edge it is waited for once, and no more until it answers."""
+    targets = [Cellar("a", 1.0, lambda: [Point("rain", 1.0)]), Cellar("b", 1.0, lambda: [Point("rain", 2.0)])]
+    monkeypatch.setattr(Thermometer, "targets", lambda self: targets)
+    bench = Bench(tmp_path / "samples")
+    hanging = bench.process.loops[1]
+    monkeypatch.setattr(hanging, "step", lambda: True)
+    monkeypatch.setattr(hanging, "rest_s", lambda: None)
+    for edge, until_s in ((Edge(0, BEGIN), 0.08), (Edge(0, END), 0.18), (Edge(1, BEGIN), 0.18)):
+        bench.tell(edge)
+        while bench.said[-1] != edge:
+            bench.until(bench.now_ns / S + 0.01)
+        assert bench.now_ns / S == pytest.approx(until_s), "late targets are not waited for"
+    assert len([line for line in read_samples(bench.path) if isinstance(line, Sample) and line.target == 0]) == 5
+
+
+def test_a_reading_has_its_own_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path / "samples")
+
+    def page() -> Reading:
+        wall_ns = bench.now_ns + 7 * S
+        bench.now_ns += 3 * S
+        return Reading([Point("rain", 1.0)], wall_ns + 1, wall_ns + S)
+
+    monkeypatch.setattr(Thermometer, "sample", lambda self: page())
+    bench.tell(Edge(0, BEGIN))
+    moment = next(line.moment for line in read_samples(bench.path) if isinstance(line, Sample) and line.moment.phase == 0)
+    assert (moment.at_ns, moment.wall_ns, moment.took_ns) == (S, 8 * S, 3 * S)
+    assert (moment.sent_ns, moment.first_byte_ns) == (7 * S + 1, 8 * S)
 
 
 def test_a_file_can_be_read_to_its_last_whole_line(tmp_path: Path) -> None:
@@ -155,8 +305,9 @@ def test_a_file_can_be_read_to_its_last_whole_line(tmp_path: Path) -> None:
     bench.tell(Edge(0, BEGIN))
     with bench.path.open("ab") as file:
         file.write(b'{"type":"sample","mom')
-    origin, roof, rain, sample = read_samples(bench.path)
+    origin, roof, rain, sample, again = read_samples(bench.path)
     assert isinstance(origin, SourceHeader) and (origin.ref.name, origin.interval_s) == ("thermometer", 1.0)
+    assert isinstance(again, Sample) and again.moment.edge == "begin"
     assert isinstance(roof, SeriesHeader) and (roof.name, roof.labels, roof.unit) == ("temperature", {"where": "roof"}, "°C")
     assert isinstance(rain, SeriesHeader) and rain.kind is SeriesKind.COUNTER
     assert isinstance(sample, Sample) and sample.values == {0: 21.0, 1: 10.0}, "a value that is no number is left out"
@@ -183,24 +334,23 @@ def test_a_source_that_fails_to_start_is_reported_without_delay(
     bench.tell(Edge(0, BEGIN))
     bench.until(3)
     bench.process.close()
-    assert bench.said == [said, Edge(0, BEGIN)]
+    assert bench.said[:2] == [said, Gone()]
     assert not bench.path.exists()
 
 
-@pytest.mark.parametrize(("fails", "why"), [(2, "ConnectionError: a cloud"), (-2, "TypeError: it gives float, not Point")])
+@pytest.mark.parametrize(("fails", "why"), [(3, "ConnectionError: a cloud"), (-3, "TypeError: it gives float, not Point")])
 def test_a_failing_sample_is_reported_and_the_next_is_taken(tmp_path: Path, fails: int, why: str) -> None:
     bench = Bench(tmp_path / "samples", fails=fails, stop=True)
     bench.tell(Edge(0, BEGIN))
     bench.until(2)
     bench.process.close()
-    assert [at for at, *_ in bench.moments()] == [0, 2]
+    assert [at for at, *_ in bench.moments()] == [0, 0, 2]
     assert [line.why for line in read_samples(bench.path) if isinstance(line, FailedSample)] == [why]
     who = "the plugin telemetry:thermometer of acme 1.2"
     assert bench.said == [
-        Edge(0, BEGIN),
-        SourceTrouble(f"{who} failed: {why}"),
+        Ready(), Edge(0, BEGIN), SourceTrouble(f"{who} failed: {why}"), Folding(), Folded(),
         SourceTrouble(f"{who} failed at its end: ZeroDivisionError: stuck"),
-    ]
+    ]  # fmt: skip
 
 
 def test_hooks_see_every_sample_and_a_failing_hook_harms_nothing(tmp_path: Path) -> None:
@@ -208,10 +358,10 @@ def test_hooks_see_every_sample_and_a_failing_hook_harms_nothing(tmp_path: Path)
     bench = Bench(tmp_path / "samples", hooks=(ref("hooks", Listener), ref("hooks", Deaf)))
     bench.tell(Edge(0, BEGIN))
     bench.until(1)
-    assert SEEN == [("thermometer", 3, "begin"), ("thermometer", 3, None)]
+    assert SEEN == [("thermometer", 3, None), ("thermometer", 3, "begin"), ("thermometer", 3, None)]
     (trouble,) = [said for said in bench.said if isinstance(said, SourceTrouble)]
     assert trouble.message == "the plugin hooks:deaf of acme 1.2 failed in aiperf_samples_arrived: KeyError: 'thermometer'"
-    assert len(bench.moments()) == 2
+    assert len(bench.moments()) == 3
 
 
 def test_a_full_disk_ends_only_the_sampling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,10 +372,8 @@ def test_a_full_disk_ends_only_the_sampling(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(SampleWriter, "write", full)
     bench.tell(Edge(0, BEGIN))
-    bench.until(5)
-    bench.tell(Edge(0, END))
-    assert [type(said).__name__ for said in bench.said] == ["SourceTrouble", "Edge", "Edge"]
-    assert "its samples can't be written: No space left on device" in str(bench.said[0])
+    assert [type(said).__name__ for said in bench.said] == ["Ready", "SourceTrouble", "Gone", "Edge"]
+    assert "its samples can't be written: No space left on device" in str(bench.said[1])
 
 
 @pytest.mark.parametrize(
@@ -241,19 +389,21 @@ def test_a_series_that_changes_is_named_once_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: Point
 ) -> None:
     same = [Point("x", 1.0, unit="W", labels={"gpu": gpu}) for gpu in ("0", "1")]
-    given = iter([same, [changed, *same], [Point("y", 1.0)], [changed]])
+    given = iter([same, same, [changed, *same], [Point("y", 1.0)], [changed]])
     monkeypatch.setattr(Thermometer, "sample", lambda self: next(given))
     bench = Bench(tmp_path / "samples")
     bench.tell(Edge(0, BEGIN))
     bench.until(3)
     assert bench.said == [
+        Ready(),
         Edge(0, BEGIN),
         SourceTrouble(
             "the plugin telemetry:thermometer of acme 1.2 changes the kind, unit, labels or buckets of x,"
             " which goes on as another series"
         ),
     ]
-    assert [len(line.values) for line in read_samples(bench.path) if isinstance(line, Sample)] == [2, 3, 1, 1]
+    whole = [line for line in whole_samples(read_samples(bench.path)) if isinstance(line, Sample)]
+    assert [len(line.values) for line in whole] == [2, 2, 3, 1, 1]
 
 
 def test_one_source_has_a_bounded_number_of_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +414,8 @@ def test_one_source_has_a_bounded_number_of_series(tmp_path: Path, monkeypatch: 
     bench.until(2)
     (trouble,) = (said for said in bench.said if isinstance(said, SourceTrouble))
     assert trouble.message.endswith("has more than 3 series; further ones are left out")
-    assert [len(line.values) for line in read_samples(bench.path) if isinstance(line, Sample)] == [3, 3, 3]
+    whole = [line for line in whole_samples(read_samples(bench.path)) if isinstance(line, Sample)]
+    assert [len(line.values) for line in whole] == [3, 3, 3, 3]
 
 
 # Folds
@@ -313,15 +464,16 @@ def counted_phase(folder: Path, seconds: int) -> Bench:
     bench.tell(Begun(0, 7))
     bench.until(seconds)
     bench.tell(Edge(0, END, 8))
+    bench.until(seconds + 0.2)
     bench.process.close()
     return bench
 
 
 def test_a_sources_process_folds_what_is_on_disk_by_phase(tmp_path: Path) -> None:
-    counted_phase(tmp_path, 1)
+    counted_phase(tmp_path, 2)
     assert (tmp_path / "telemetry-0.folds").read_text().split("\n") == [
-        "slices (0, 5)", "SourceHeader", "SeriesHeader", "SeriesHeader", "Sample", "begin 0 7", "Sample", "Sample", "end 0 8",
-        "close",
+        "slices (0, 5)", "SourceHeader", "SeriesHeader", "SeriesHeader", "Sample", "Sample", "begin 0 7", "Sample", "Sample",
+        "Sample", "Sample", "end 0 8", "close",
     ]  # fmt: skip
 
 
@@ -336,7 +488,7 @@ def test_folds_that_fail_cost_no_sample(
     monkeypatch.setattr(CountingFold, "fails", fails)
     monkeypatch.setattr(CountingFold, "error", error)
     bench = counted_phase(tmp_path, 2)
-    assert len(bench.moments()) == 4
+    assert len(bench.moments()) == 6
     assert [reply for reply in bench.said if isinstance(reply, SourceTrouble)] == said
     assert (tmp_path / "telemetry-0.folds").read_text() == "dropped"
 
@@ -346,16 +498,16 @@ def test_folds_that_fail_cost_no_sample(
     [Point("h", Histogram((1.0, math.inf), (1,), 1.0), SeriesKind.HISTOGRAM), Point("g", 1.0, labels={"a": "b", 1: "c"})],  # type: ignore[dict-item]
 )
 def test_a_point_that_is_wrong_fails_its_sample_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: Point) -> None:
-    given = iter([[Point("g", 1.0)], [Point("new", 1.0), point], [Point("new", 2.0)]])
+    given = iter([[], [Point("g", 1.0)], [Point("new", 1.0), point], [Point("new", 2.0)]])
     monkeypatch.setattr(Thermometer, "sample", lambda self: next(given))
     bench = Bench(sample_path(tmp_path, 0))
     bench.tell(Edge(0, BEGIN))
     bench.until(2)
-    assert [at for at, *_ in bench.moments()] == [0, 2]
+    assert [at for at, *_ in bench.moments()] == [0, 0, 2]
     lines = [*read_samples(bench.path)]
     assert len([line for line in lines if isinstance(line, FailedSample)]) == 1
     assert [line.name for line in lines if isinstance(line, SeriesHeader)][:2] == ["g", "new"]
-    assert "failed: " in str(bench.said[1]) and len(bench.said) == 2
+    assert "failed: " in str(bench.said[2]) and len(bench.said) == 3
 
 
 # The run's side
@@ -405,73 +557,66 @@ def through(made: Telemetry, *edges: tuple[int, str]) -> None:
         made.phase_begins(phase) if edge == BEGIN else made.phase_ended(phase, 0)
 
 
-def test_a_dying_or_hanging_source_costs_only_its_own_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def until_ready(made: Telemetry) -> None:
+    while made.waiting() is not None:
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that answer, or die, may take their time: the machine may be busy."""
+    for patience in ("_NAMED_S", "_BEGIN_S", "_END_S", "_CLOSE_S"):
+        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 60.0)
+
+
+def test_a_dying_or_hanging_source_costs_only_its_own_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patient: None
+) -> None:
     (tmp_path / "fake_sources.py").write_text(FAKES)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    for patience in ("_START_S", "_EDGE_S", "_END_S"):  # of sources that answer, or die: a busy machine may take its time
-        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 60.0)
     named = [sample_ref("telemetry", f"fake_sources:{name}") for name in ("Steady", "Dies", "Hangs")]
-    plan = plan_for(tmp_path, telemetry=tuple(named[:2]), urls=("http://ada:hunter2@h",))
+    given = tuple(ref.key for ref in named)
+    plan = plan_for(tmp_path, telemetry=tuple(named[:2]), urls=("http://ada:hunter2@h",), given=given)
     said: list[str] = []
     sources = begun(plan, tmp_path / "log", said.append)
+    until_ready(sources)
     through(sources, (0, BEGIN), (0, END))
+    sources.finish()
     sources.close()
     dies = "the plugin telemetry:dies of acme 1.2: its process exited with 9; there are no further samples"
     assert said == [dies]
-    steady = [line for line in read_samples(sample_path(Path(plan.output.journal), 0)) if isinstance(line, Sample)]
-    assert [(each.moment.edge, list(each.values.values())) for each in steady] == [("begin", [1, 0]), ("end", [1, 0])]
+    lines = whole_samples(read_samples(sample_path(Path(plan.output.journal), 0)))
+    steady = [(each.moment.edge, list(each.values.values())) for each in lines if isinstance(each, Sample)]
+    assert steady[:2] == [(None, [1, 0]), ("begin", [1, 0])] and ("end", [1, 0]) in steady[2:]
 
-    for patience in ("_START_S", "_END_S"):  # of one that never answers
-        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 0.2)
+    monkeypatch.setattr("aiperf_companion_telemetry._NAMED_S", 0.2)  # of one that never answers
     slow = begun(plan.replacing(telemetry=(named[2],)), tmp_path / "log", said.append)
-    through(slow, (0, BEGIN), (0, END))  # not waited for, nor named, again
+    until_ready(slow)
+    through(slow, (0, BEGIN), (0, END))  # not waited for
+    slow.finish()
     slow.close()
-    assert said[1:] == ["the plugin telemetry:hangs of acme 1.2 was too slow for a sample at the begin of phase 0"]
+    assert said[1:] == ["the plugin telemetry:hangs of acme 1.2 has given no sample"]
 
 
-class Ending:
-    """A source's process whose end is waited for."""
+class Child:
+    """A source's process that answers at once what it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, *batches: Sequence[Reply]) -> None:
+        self.batches = list(batches)
         self.patience_s = math.nan
         self.backlogged = self.let_go_of = False
+
+    def send(self, message: Edge) -> None:
+        pass
 
     def let_go(self) -> None:
         self.let_go_of = True
 
+    def raise_priority(self) -> bool:
+        return True
+
     def end(self, patience_s: float) -> None:
         self.patience_s = patience_s
-
-    def poll(self) -> int:
-        return 0
-
-    def receive(self, wait_s: float) -> list[bytes]:
-        return []
-
-    def close(self) -> None:
-        pass
-
-
-@pytest.mark.parametrize(("finished", "late", "patience_s"), [(True, False, 10), (True, True, 2), (False, False, 2)])
-def test_only_folds_that_will_come_are_waited_for(tmp_path: Path, finished: bool, late: bool, patience_s: float) -> None:
-    sources, process = begun(plan_for(tmp_path), tmp_path / "log", print), Ending()
-    sources._running["t"] = process  # type: ignore[assignment]
-    sources._late |= {"t"} if late else set()
-    if finished:
-        sources.finish()
-    sources.close()
-    assert process.let_go_of is finished
-    assert patience_s - 1 < process.patience_s <= patience_s
-
-
-class Answers:
-    """A source's process that answers what it is told to."""
-
-    def __init__(self, *batches: Sequence[Reply]) -> None:
-        self.batches = list(batches)
-
-    def send(self, message: Edge) -> None:
-        pass
 
     def poll(self) -> None:
         pass
@@ -479,32 +624,61 @@ class Answers:
     def receive(self, wait_s: float) -> list[bytes]:
         return [msgspec.json.encode(reply) for reply in self.batches.pop(0)] if self.batches else []
 
+    def close(self) -> None:
+        pass
+
+
+def with_child(made: Telemetry, child: Child) -> Any:
+    source = _Source("t", child, waited=False)  # type: ignore[arg-type]
+    source.ready = True
+    made._running.append(source)
+    return source
+
+
+@pytest.mark.parametrize(
+    ("finished", "replies", "patience_s"),
+    [(True, [[Folding(), Folded()]], 0.2), (True, [[Folding()], [], [Folded()]], 0.2), (True, [], 0), (False, [], 0)],
+)
+def test_only_folds_that_will_come_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: bool, replies: list[list[Reply]], patience_s: float
+) -> None:
+    monkeypatch.setattr("aiperf_companion_telemetry._CLOSE_S", 0.01)
+    made, child = begun(plan_for(tmp_path), tmp_path / "log", print), Child(*replies)
+    made._flush_s = -1.0
+    with_child(made, child)
+    if finished:
+        made.finish()
+    made.close()
+    assert child.let_go_of and child.patience_s == patience_s
+
 
 def test_a_source_that_answers_again_is_waited_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for patience in ("_START_S", "_EDGE_S"):
-        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 0.0)
+    for patience in ("_BEGIN_S", "_END_S"):
+        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 1e-6)
     said: list[str] = []
-    sources = begun(plan_for(tmp_path), tmp_path / "log", said.append)
-    slow = "t was too slow for a sample at the {} of phase {}"
-    answers = Answers([], [], [Edge(0, BEGIN)], [], [Edge(1, END), SourceTrouble("a cloud")])
-    sources._running["t"] = answers  # type: ignore[assignment]
-    through(sources, (0, BEGIN), (0, END), (1, BEGIN))
-    assert said == [slow.format("begin", 0)]
-    through(sources, (2, BEGIN), (1, END))
-    assert said[1:] == [slow.format("begin", 2), "a cloud"], "what comes with the answer isn't lost"
+    made = begun(plan_for(tmp_path), tmp_path / "log", said.append)
+    child = Child([], [Edge(1, BEGIN), SourceTrouble("a cloud")])
+    source = with_child(made, child)
+    through(made, (1, BEGIN))
+    assert not source.late and said == ["a cloud"], "what comes with the answer isn't lost"
+    through(made, (1, BEGIN), (1, END))
+    source.reached.clear()
+    through(made, (2, BEGIN))
+    assert source.late
+    child.batches = [[Edge(2, BEGIN)]]
+    through(made, (2, END))
+    assert not source.late
 
 
 def test_a_source_gets_the_runs_certificates_and_headers_and_no_file_has_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patient: None
 ) -> None:
     (tmp_path / "knowing_sources.py").write_text(FAKES)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    for patience in ("_START_S", "_EDGE_S", "_END_S"):
-        monkeypatch.setattr(f"aiperf_companion_telemetry.{patience}", 60.0)
     knows = sample_ref("telemetry", "knowing_sources:Knows")
-    plan = plan_for(tmp_path, telemetry=(knows,), tls=TlsPlan(ca_file="ca.pem"))
+    plan = plan_for(tmp_path, telemetry=(knows,), tls=TlsPlan(ca_file="ca.pem"), given=(knows.key,))
     sources = begun(plan, tmp_path / "log", print, Secrets({"Authorization": "Bearer hunter2"}))
-    through(sources, (0, BEGIN))
+    until_ready(sources)
     sources.close()
     path = sample_path(Path(plan.output.journal), 0)
     (sample,) = (line for line in read_samples(path) if isinstance(line, Sample))

@@ -93,21 +93,71 @@ def test_the_deviation_of_a_gauge_is_that_of_its_line(tmp_path: Path) -> None:
         ([(5, 100)], (0, 10), {}),
     ],
 )
-def test_counters_grow_between_the_exact_edges_of_the_phase(
+def test_counters_that_flow_grow_between_the_exact_edges_of_the_phase(
     tmp_path: Path, values: list[tuple[float, float]], window: tuple[float, float], stats: dict[str, float]
 ) -> None:
-    points = [(at + 10, [Point("c", value, SeriesKind.COUNTER)]) for at, value in values]
+    points = [(at + 10, [Point("c", value, SeriesKind.COUNTER, flows=True)]) for at, value in values]
     found = folded(tmp_path, [over(window[0] + 10, window[1] + 10)], points)
     assert (only(found).stats if found.series else {}) == pytest.approx(stats)
+
+
+@pytest.mark.parametrize(
+    ("values", "first", "second"),
+    [
+        # from the last sample before the phase to the last one before the next
+        ([(9, 5), (9.9, 7), (12, 9), (15.1, 17), (15.2, 18), (15.9, 18), (18, 60), (20.1, 118), (20.3, 119)],
+         {"total": 11, "rate": 11 / 6, "count": 4}, {"total": 101, "rate": 101 / 4.4, "count": 3}),
+        # no sample within a phase
+        ([(9.5, 1), (15.5, 11), (20.5, 111)], {"total": 10, "rate": 10 / 6, "count": 1},
+         {"total": 100, "rate": 20, "count": 1}),
+        # none between the phases: the line between the two samples, without the time between the phases
+        ([(9.5, 0), (13, 8), (19, 20), (21, 20)], {"total": 12.8, "rate": 12.8 / 5.9, "count": 1},
+         {"total": 7.2, "rate": 7.2 / 5.6, "count": 2}),
+        # the first sample comes late
+        ([(12, 50), (15.1, 53), (20.1, 55)], {"total": 3, "rate": 3 / 3.1, "count": 2}, {"total": 2, "rate": 0.4, "count": 1}),
+        # begun again within the phase, and between the phases
+        ([(9, 50), (12, 52), (15.1, 3), (15.5, 1), (20.1, 3)], {"total": 6, "rate": 6 / 6.5, "count": 3, "resets": 2},
+         {"total": 2, "rate": 2 / 4.6, "count": 1}),
+        # seen behind the phase alone
+        ([(15.1, 50), (15.2, 51), (20.1, 53)], {}, {"total": 2, "rate": 2 / 4.9, "count": 1}),
+    ],
+)
+def test_counters_of_requests_are_counted_from_edge_to_edge(
+    tmp_path: Path, values: list[tuple[float, float]], first: dict[str, float], second: dict[str, float]
+) -> None:
+    """Phases from 10 to 15 s and from 16 to 20 s."""
+    points = [(at, [Point("c", value, SeriesKind.COUNTER)]) for at, value in values]
+    found = folded(tmp_path, [over(10, 15, 0), over(16, 20, 1)], points)
+    stats = {each.phase: each.stats for each in found.series}
+    assert stats.get(0, {}) == pytest.approx(first) and stats.get(1, {}) == pytest.approx(second)
+
+
+@pytest.mark.parametrize(
+    ("values", "late", "unsettled"),
+    [
+        ([(9, 5), (15.1, 17), (15.2, 17), (20.1, 20), (20.2, 20)], {}, ()),
+        ([(9, 5), (15.1, 17), (15.2, 18), (20.1, 20), (20.2, 21)], {}, (0, 1)),
+        ([(9, 5), (15.1, 17), (15.2, 18), (15.9, 18), (20.1, 20)], {}, (1,)),
+        ([(12.5, 5), (15.1, 17), (20.1, 20), (20.2, 20)], {0: 2.5}, ()),
+    ],
+)
+def test_a_target_that_is_late_or_goes_on_counting_is_said(
+    tmp_path: Path, values: list[tuple[float, float]], late: dict[int, float], unsettled: tuple[int, ...]
+) -> None:
+    points = [(at, [Point("c", value, SeriesKind.COUNTER)]) for at, value in values]
+    (target,) = folded(tmp_path, [over(10, 15, 0), over(16, 20, 1)], points).targets
+    assert (target.late, target.partial, target.unsettled) == (late, (), unsettled)
 
 
 def test_histograms_count_only_the_phase(tmp_path: Path) -> None:
     def seen(total: float, *counts: float) -> list[Point]:
         return [Point("h", Histogram((0.1, 1.0, math.inf), counts, total), SeriesKind.HISTOGRAM, "s")]
 
-    found = folded(tmp_path, [over(0, 10)], [(0, seen(50.0, 5, 8, 10)), (10, seen(58.0, 5, 10, 14))])
-    series = only(found)
-    assert series.stats == {"count": 4, "sum": 8, "avg": 2, "rate": 0.4}
+    last = seen(58.0, 5, 10, 14)
+    samples = [(0, seen(50.0, 5, 8, 10)), (10, last), (10.5, last), (12, seen(90.0, 5, 10, 40))]
+    found = folded(tmp_path, [over(0, 10), over(11, 12, 1)], samples)
+    series, _ = found.series
+    assert series.stats == pytest.approx({"count": 4, "sum": 8, "avg": 2, "rate": 4 / 10.5})
     assert series.buckets == {"0.1": 0, "1.0": 2, "+Inf": 4}
     assert (series.kind, series.unit) == ("histogram", "s")
 
@@ -199,11 +249,11 @@ def test_slices_add_up_to_their_phase(tmp_path: Path) -> None:
     slices = [over(10, 14, 1), over(14, 18, 1), over(18, 20, 1)]
     (found,) = telemetry(tmp_path, [over(0, 9, 0), over(10, 20, 1)], slices)
     growth, level = zip(*found.slices, strict=True)
-    assert [each.stats["total"] for each in growth] == pytest.approx([40, 40, 20])
+    assert [each.stats["total"] for each in growth] == pytest.approx([50, 40, 30])
     assert [each.stats["avg"] for each in level] == pytest.approx([2, 6, 9])
     assert [each.stats["count"] for each in level] == [2, 0, 1]
     assert {each.phase for each in (*growth, *level)} == {1}
-    assert sum(each.stats["total"] for each in found.series if each.name == "c" and each.phase == 1) == pytest.approx(100)
+    assert sum(each.stats["total"] for each in found.series if each.name == "c" and each.phase == 1) == pytest.approx(120)
 
 
 def test_too_many_slices_are_left_out_and_named(

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from aiperf.parts.samples import SampleWriter, folds_path, read_samples, sample_files, sample_path
-from aiperf.sdk.series import Moment, SourceHeader, Window
+from aiperf.sdk.series import Moment, Sample, SourceHeader, TargetHeader, Window, whole_samples
 from aiperf.sdk.summary import SourceSummary
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
 from aiperf_series_by_time import ByTime
 from aiperf_series_by_time.stored import RunningFold, read_folds
 from aiperf_testing.plans import sample_ref
+from msgspec.structs import replace
 
 S = 1_000_000_000
 
@@ -101,6 +102,42 @@ def test_folds_of_a_run_are_exactly_those_of_its_samples(tmp_path: Path) -> None
     sample_path(tmp_path, 0).with_suffix(".folds").unlink()
     assert telemetry(tmp_path, PHASES, slices) == running
     assert len(running[0].slices) == 15 and all(running[0].slices)
+
+
+def two_targets(folder: Path, points: Callable[[float], list[Point]]) -> Path:
+    """Samples of two targets, each in turn every quarter of a second, a third of them failed."""
+    path = sample_path(folder, 0)
+    targets = (TargetHeader("http://a", 0.25), TargetHeader("http://b", 0.25))
+    writer = SampleWriter(path, SourceHeader(sample_ref("telemetry", name="t"), 0.25, targets))
+    for step in range(36, 90):
+        at_ns = step * S // 4
+        if step % 3:
+            writer.add(points(step // 4 / 2 + step % 2), Moment(at_ns, at_ns, 0, 0), step % 2)
+        else:
+            writer.failed(at_ns, 0, "it rains", step % 2)
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_changed_and_whole_samples_have_one_fold(tmp_path: Path, seed: int) -> None:
+    path = two_targets(tmp_path, lambda at_s: changing(at_s + seed))
+    slices = slices_of(PHASES[1])
+    lines = [*read_samples(path)]
+    samples = [line for line in lines if isinstance(line, Sample)]
+    assert any(line.ended for line in samples) and not all(line.whole for line in samples)
+    folds = folds_path(path)
+    changed = ByTime().summary(folds, lambda: iter(lines), PHASES, slices)
+    whole = ByTime().summary(folds, lambda: whole_samples(lines), PHASES, slices)
+    without = ByTime().summary(
+        folds, lambda: (replace(line, ended=[]) if isinstance(line, Sample) else line for line in whole_samples(lines)),
+        PHASES, slices,
+    )  # fmt: skip
+    assert changed == whole
+    assert changed is not None and without is not None
+    assert (changed.series, changed.slices) == (without.series, without.slices)
+    assert {series.target for series in changed.series} == {"http://a", "http://b"}
+    assert [target.failed for target in changed.targets] == [9, 9]
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,58 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from aiperf import PhasePlan
+from aiperf import PhasePlan, Plan
 from aiperf.parts.processes import SideProcess, fate
 from aiperf.parts.samples import sample_path
-from aiperf.sdk.companion import Companion, CompanionContext
+from aiperf.sdk.companion import Companion, CompanionContext, Waiting
+from aiperf.sdk.environment import number
+from aiperf.sdk.model import names
 from aiperf.sdk.telemetry import TelemetryContext
 
-from aiperf_companion_telemetry.messages import BEGIN, END, Begun, Edge, SourceStart, SourceTrouble, decode_reply
+from aiperf_companion_telemetry.messages import (
+    BEGIN,
+    END,
+    Begun,
+    Edge,
+    Folded,
+    Folding,
+    Gone,
+    Ready,
+    SourceStart,
+    SourceTrouble,
+    decode_reply,
+)
 
 log = logging.getLogger("aiperf.companions.telemetry")
 
-_START_S, _EDGE_S, _END_S = 10.0, 2.0, 2.0
+_NAMED_S = 0.5
+"""Longest time behind the build that the load waits for the first samples of sources that the user named."""
+_BEGIN_S, _END_S = 0.1, 0.2
+"""Longest time that a phase waits for samples at its begin and at its end."""
+_CLOSE_S = 0.5
+"""Longest time behind the load until a source's process says that it folds its samples; one that doesn't is killed."""
 _FOLDS_S = 10.0
 """Longest time for the last folds of a source that answers; without them its samples are folded again, which takes longer."""
+_STOP_S = 0.2
+
+
+def flush_s() -> float:
+    """``AIPERF_SERVER_METRICS_COLLECTION_FLUSH_PERIOD``, 0.5 s: longest time behind the last phase until two samples agree."""
+    return number("AIPERF_SERVER_METRICS_COLLECTION_FLUSH_PERIOD", 0, 30, 0.5)
+
+
+class _Source:
+    """The process of a source, and what it has said.  waited: whether the load waits for its first samples."""
+
+    def __init__(self, name: str, process: SideProcess, *, waited: bool) -> None:
+        self.name, self.process, self.waited = name, process, waited
+        self.ready = self.gone = self.folding = self.folded = False
+        self.late = False
+        """Whether it didn't return an edge in time: it is not waited for until it has."""
+        self.reached: list[Edge] = []
 
 
 class Telemetry(Companion[None]):
@@ -26,10 +63,14 @@ class Telemetry(Companion[None]):
 
     def __init__(self, options: None, context: CompanionContext) -> None:
         super().__init__(options, context)
-        self._patience_s = _START_S  # the first answer includes the start of the source
-        self._running: dict[str, SideProcess] = {}
-        self._late: set[str] = set()
+        self._running: list[_Source] = []
+        self._built_s: float | None = None
         self._finish_s: float | None = None
+        self._flush_s = flush_s()
+
+    @classmethod
+    def check(cls, plan: Plan, options: None) -> None:
+        flush_s()
 
     def begin(self) -> None:
         plan, secrets = self.context.plan, self.context.secrets
@@ -39,83 +80,120 @@ class Telemetry(Companion[None]):
         main = next(phase.index for phase in plan.load.phases if phase.kind == "profiling")
         slices = None if plan.output.slice_ns is None else (main, plan.output.slice_ns)
         series = None if plugins.series is None else (plugins.series, plugins.options.get(plugins.series.key))
-        for number, ref in enumerate(plugins.telemetry):
+        for at, ref in enumerate(plugins.telemetry):
             process = SideProcess("aiperf_companion_telemetry.process", log=self.context.log_file)
-            path, options = str(sample_path(Path(plan.output.journal), number)), plugins.options.get(ref.key)
-            process.send(SourceStart(ref, options, context, path, hooks, slices, series, secrets.texts))
-            self._running[str(ref)] = process
+            named = ref.key in plugins.given
+            path, options = str(sample_path(Path(plan.output.journal), at)), plugins.options.get(ref.key)
+            start = SourceStart(ref, options, context, path, hooks, slices, series, secrets.texts, self._flush_s, named)
+            process.send(start)
+            self._running.append(_Source(str(ref), process, waited=named))
+
+    def waiting(self) -> Waiting | None:
+        """The load waits for sources that the user named, and not for long."""
+        waited = [source for source in self._running if source.waited]
+        if not waited:
+            return None
+        now_s = time.monotonic()
+        self._built_s = now_s if self._built_s is None else self._built_s
+        self._listen(waited, 0.0)
+        slow = [source.name for source in waited if not source.ready and not source.gone and source.process.poll() is None]
+        if not slow or now_s >= self._built_s + _NAMED_S:
+            return None
+        return Waiting(f"Waiting for the first sample of {names(slow)}")
 
     def phase_begins(self, phase: PhasePlan) -> None:
-        self._sample(phase.index, BEGIN)
+        self._reach(Edge(phase.index, BEGIN), _BEGIN_S)
 
     def phase_began(self, phase: PhasePlan, at_ns: int) -> None:
-        for process in self._running.values():
-            process.send(Begun(phase.index, at_ns))
+        for source in self._running:
+            source.process.send(Begun(phase.index, at_ns))
 
     def phase_ended(self, phase: PhasePlan, at_ns: int) -> None:
-        self._sample(phase.index, END, at_ns)
+        last = phase.index == self.context.plan.load.phases[-1].index  # its samples are taken beside the rest of the run
+        self._reach(Edge(phase.index, END, at_ns, last), 0.0 if last else _END_S)
 
     def finish(self) -> None:
-        """Let the processes write their last folds and end; doesn't wait for them."""
-        for process in self._running.values():
-            if not process.backlogged:
-                process.let_go()
+        """Let the processes take their last samples, write their last folds and end; doesn't wait for them."""
+        for source in self._running:
+            source.process.raise_priority()
+            if not source.process.backlogged:
+                source.process.let_go()
         self._finish_s = time.monotonic()
 
     def close(self) -> None:
         """End all processes; a process that doesn't end in time is killed."""
-        folding = self._finish_s is not None  # else the run ends before its load, and there are no folds to wait for
-        since_s = time.monotonic() if self._finish_s is None else self._finish_s
-        for name, process in self._running.items():
-            patience_s = _FOLDS_S if folding and name not in self._late else _END_S
-            process.end(max(0.0, since_s + patience_s - time.monotonic()))
-            self._listen(name, process, 0.0, None)
-            process.close()
-        self._running.clear()
+        sources = self._running
+        now_s = time.monotonic()
+        if self._finish_s is None:  # the run ends before its load, and there is nothing to wait for
+            self._finish_s = now_s - max(_CLOSE_S, self._flush_s)
+        for source in sources:
+            source.process.let_go()
+        until_s = self._finish_s + max(_CLOSE_S, self._flush_s + _STOP_S)
+        self._listen(sources, until_s - now_s, lambda source: source.folding)
+        folding = [source for source in sources if source.folding]
+        self._listen(folding, self._finish_s + _FOLDS_S - time.monotonic(), lambda source: source.folded)
+        for source in sources:
+            source.process.end(_STOP_S if source.folded else 0.0)
+            self._listen([source], 0.0)
+            source.process.close()
+        self._running = []
 
-    def _sample(self, phase: int, edge: str, at_ns: int = 0) -> None:
-        """Take samples at an edge of the phase (BEGIN or END); returns when each source has answered or is too slow.
+    def _reach(self, edge: Edge, patience_s: float) -> None:
+        """Take samples at an edge of a phase; returns when each source that is ready has answered, or is too slow.
 
-        A source that was too slow is not waited for until it has answered.  *at_ns*: when the phase ended.
+        A source that was too slow is not waited for until it has answered.
         """
-        reached = Edge(phase, edge, at_ns)
-        for process in self._running.values():
-            process.send(reached)
-        until = time.monotonic() + self._patience_s
-        self._patience_s = _EDGE_S
-        for name, process in list(self._running.items()):
-            known_late = name in self._late
-            if self._listen(name, process, 0.0 if known_late else until, reached):
-                continue
-            code = process.poll()
-            if code is None and known_late:
-                continue
-            if code is None:
-                self._late.add(name)
-                self.context.report(f"{name} was too slow for a sample at the {edge} of phase {phase}")
-                continue
-            del self._running[name]
-            process.close()
-            self.context.report(f"{name}: its process {fate(code)}; there are no further samples")
+        for source in self._running:
+            source.process.send(edge)
+        waited = [source for source in self._running if source.ready and not source.late]
+        self._listen(waited, patience_s, lambda source: edge in source.reached)
+        for source in waited:
+            if patience_s and edge not in source.reached:
+                source.late = True
+                log.info("%s gave no sample in time at the %s of phase %d", source.name, edge.edge, edge.phase)
+        self._listen(self._running, 0.0)
+        for source in [source for source in self._running if source.process.poll() is not None]:
+            self._lose(source)
 
-    def _listen(self, name: str, process: SideProcess, until: float, wanted: Edge | None) -> bool:
-        """Handle replies until *until* (monotonic s); True as soon as *wanted* arrives."""
-        arrived = False
-        while True:
-            left_s = max(0.0, until - time.monotonic())
-            ended = process.poll() is not None
-            for line in process.receive(0.0 if ended else left_s):
-                match decode_reply(line):
-                    case SourceTrouble(message, absent):
-                        if absent:
-                            log.info("%s", message)
-                        else:
-                            self.context.report(message)
-                    case sampled:
-                        self._late.discard(name)
-                        arrived |= sampled == wanted
-            if arrived or ended or left_s == 0.0:
-                return arrived
+    def _lose(self, source: _Source) -> None:
+        """The process has ended, before the run let it go."""
+        self._listen([source], 0.0)
+        self._running.remove(source)
+        code = source.process.poll()
+        source.process.close()
+        if not source.gone:
+            self.context.report(f"{source.name}: its process {fate(code)}; there are no further samples")
+
+    def _listen(self, sources: Iterable[_Source], patience_s: float, enough: Callable[[_Source], bool] | None = None) -> None:
+        """Handle replies: what is there, or for up to *patience_s* until each source is *enough*, or has ended."""
+        until_s = time.monotonic() + patience_s
+        for source in sources:
+            while True:
+                ended = source.process.poll() is not None
+                left_s = 0.0 if ended or enough is None or enough(source) else max(0.0, until_s - time.monotonic())
+                for line in source.process.receive(left_s):
+                    self._heed(source, line)
+                if left_s == 0.0:
+                    break
+
+    def _heed(self, source: _Source, line: bytes) -> None:
+        match decode_reply(line):
+            case SourceTrouble(message, absent):
+                if absent:
+                    log.info("%s", message)
+                else:
+                    self.context.report(message)
+            case Ready():
+                source.ready = True
+            case Gone():
+                source.gone = True
+            case Folding():
+                source.folding = True
+            case Folded():
+                source.folded = True
+            case Edge() as edge:
+                source.late = False
+                source.reached.append(edge)
 
 
 __all__ = ["Telemetry"]

@@ -18,6 +18,8 @@ class SourceStart(Struct, frozen=True, tag=True):
 
     slices: the phase that has time slices, and their length in ns; None without them.
     series: the plugin that folds the samples; None without one.  secrets: what stands in no line of the log.
+    flush_s: longest time behind the last phase until two samples have the same counters.
+    named: the user gave an option of the source.
     """
 
     ref: PluginRef
@@ -28,17 +30,20 @@ class SourceStart(Struct, frozen=True, tag=True):
     slices: tuple[int, int] | None = None
     series: tuple[PluginRef, EncodedOptions | None] | None = None
     secrets: tuple[str, ...] = ()
+    flush_s: float = 0.5
+    named: bool = False
 
 
 class Edge(Struct, frozen=True, tag=True):
-    """A phase is about to begin, or has ended at the monotonic instant *at_ns*.  *edge*: BEGIN or END.
+    """A phase is about to begin, or has ended at the monotonic instant *at_ns*.  *edge*: BEGIN or END; *last*: of all phases.
 
-    The process returns it when the sample at that edge is on disk, or has failed.
+    The process returns it when the samples at that edge are on disk, have failed, or don't come in time.
     """
 
     phase: int
     edge: str
     at_ns: int = 0
+    last: bool = False
 
 
 class Begun(Struct, frozen=True, tag=True):
@@ -58,6 +63,22 @@ class SourceTrouble(Struct, frozen=True, tag=True):
     absent: bool = False
 
 
-Reply: TypeAlias = Edge | SourceTrouble
+class Ready(Struct, frozen=True, tag=True):
+    """Each target has been sampled once, or is absent, or there is none."""
+
+
+class Gone(Struct, frozen=True, tag=True):
+    """There is nothing to sample, or nothing can be written, and the process ends; why, was said before."""
+
+
+class Folding(Struct, frozen=True, tag=True):
+    """The input is closed, no target is sampled any more, and the last folds are made."""
+
+
+class Folded(Struct, frozen=True, tag=True):
+    """All files are written; the source may still release what it holds."""
+
+
+Reply: TypeAlias = Edge | SourceTrouble | Ready | Gone | Folding | Folded
 decode_message = msgspec.json.Decoder(Message).decode
 decode_reply = msgspec.json.Decoder(Reply).decode

@@ -1,198 +1,263 @@
-"""The process of a source: samples at the edges of phases and at the interval between.
+"""The process of a source: a thread for its start, one for each of its targets, and this one, which never waits for them.
 
 python -m aiperf_companion_telemetry.process REPLIES
 """
 
 from __future__ import annotations
 
-import logging
+import contextlib
+import os
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from itertools import islice
-from pathlib import Path
+from functools import partial
 
 from aiperf.parts.hooks import Hooks
-from aiperf.parts.loading import isolated, load, why
+from aiperf.parts.loading import isolated, load
 from aiperf.parts.processes import Inbox, ignore_endings, leave, scrub_output, send_reply
-from aiperf.parts.samples import SampleWriter, folds_path
-from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.errors import PluginError
-from aiperf.sdk.series import Moment, RunningSeries, SourceHeader
-from aiperf.sdk.telemetry import MOST_POINTS, Absent, Point, TelemetrySource
+from aiperf.sdk.telemetry import Absent, TelemetrySource, TelemetryTarget
 
+from aiperf_companion_telemetry.edges import Edges
 from aiperf_companion_telemetry.messages import (
     BEGIN,
     END,
     Begun,
     Edge,
+    Folded,
+    Folding,
+    Gone,
+    Ready,
     Reply,
     SourceStart,
     SourceTrouble,
     decode_message,
 )
+from aiperf_companion_telemetry.recording import Recording
+from aiperf_companion_telemetry.targets import NS, Taken, TargetLoop
 
-log = logging.getLogger(__name__)
+_NICE = 10
 
-_NS = 1_000_000_000
-_MIN_INTERVAL_S = 0.01
+
+def in_thread(work: Callable[[], object]) -> None:
+    threading.Thread(target=work, daemon=True).start()
+
+
+def _clocks() -> tuple[int, int]:
+    return time.monotonic_ns(), time.time_ns()
 
 
 class SourceProcess:
-    """Turns messages into samples.  *reply* sends to the run; *clocks* reads the monotonic and the wall clock in ns."""
+    """Turns messages into samples.
+
+    reply: sends to the run.  clocks: reads the monotonic and the wall clock in ns.  wake: called when a thread has something
+    for :meth:`step`.  begin: begins a thread.
+    """
 
     def __init__(
-        self,
-        reply: Callable[[Reply], None],
-        clocks: Callable[[], tuple[int, int]] = lambda: (time.monotonic_ns(), time.time_ns()),
-    ) -> None:
-        self._reply, self._clocks = reply, clocks
+        self, reply: Callable[[Reply], None], clocks: Callable[[], tuple[int, int]] = _clocks,
+        wake: Callable[[], object] = lambda: None, begin: Callable[[Callable[[], object]], None] = in_thread,
+    ) -> None:  # fmt: skip
+        self._reply, self._clocks, self._wake, self._begin = reply, clocks, wake, begin
+        self.over = False
+        """Whether there is nothing to sample, and never will be."""
+        self._done: deque[Callable[[], None]] = deque()
+        """What threads leave for this one."""
         self._source: TelemetrySource | None = None
-        self._writer: SampleWriter
-        self._fold: RunningSeries | None = None
-        self._folder: PluginRef | None = None
-        self._who = self._name = ""
+        self._start: SourceStart
+        self.loops: list[TargetLoop] = []
+        self._names: list[str] = []
+        self._silent: set[int] = set()
+        """Targets that have not answered at all."""
+        self._recording: Recording | None = None
         self._hooks = Hooks(self._report)
-        self._failed = False
-        self._told: set[str] = set()
+        self._edges = Edges(lambda: clocks()[0], 0)
         self._phase: int | None = None
-        self._interval_ns = self._due_ns = self._missed = 0
 
     def take(self, line: bytes) -> None:
+        """Take a message of the run."""
         match decode_message(line):
-            case SourceStart() as opened:
-                scrub_output(opened.secrets)
-                self._who, self._name = str(opened.ref), opened.ref.name
-                try:
-                    with isolated(self._who, self._report, "can't be started", passing=(PluginError, Absent)):
-                        self._open(opened)
-                except PluginError as error:  # its message names the plugin
-                    self._report(error.message)
-                except Absent as absent:
-                    self._reply(SourceTrouble(f"{self._who}: {absent.message}", absent=True))
-            case Edge(phase, edge, at_ns) as reached:
-                self._sample(phase, edge)
+            case SourceStart() as start:
+                scrub_output(start.secrets)
+                self._start, self._edges = start, Edges(lambda: self._clocks()[0], round(start.flush_s * NS))
+                self._recording = Recording(start, self._report, lambda: self._clocks()[0])
+                self._begin(self._open)
+            case Edge(phase, edge) as reached:
+                self._pass(now=True)
                 self._phase = phase if edge == BEGIN else None
-                self._due_ns = self._clocks()[0] + self._interval_ns
-                self._reply(reached)
-                if edge == END:
-                    self._folding(lambda fold: fold.end(phase, at_ns))
+                self._edges.reach(reached, self.loops)
+                self._pass()
             case Begun(phase, at_ns):
-                self._folding(lambda fold: fold.begin(phase, at_ns))
+                if self._recording is not None:
+                    self._recording.begin(phase, at_ns)
 
     def rest_s(self) -> float | None:
-        """Time until the next sample is due; None while no phase is running."""
-        if self._source is None or self._phase is None:
-            return None
-        return max(0.0, (self._due_ns - self._clocks()[0]) / _NS)
+        """Time until the next :meth:`step`; None: as soon as there is a message, or something to do."""
+        waits = [self._edges.rest_s(), None if self._recording is None else self._recording.rest_s()]
+        known = [wait for wait in waits if wait is not None]
+        return 0.0 if self._done else min(known, default=None)
 
-    def tick(self) -> None:
-        """Take a sample if one is due.  Missed samples are counted, and the interval keeps its phase."""
-        if self._phase is None or self.rest_s() != 0.0:
-            return
-        late = (self._clocks()[0] - self._due_ns) // self._interval_ns
-        self._missed += late
-        self._due_ns += (late + 1) * self._interval_ns
-        self._sample(self._phase, None)
+    def step(self) -> None:
+        """Do what threads left, and what is due."""
+        while self._done:
+            self._done.popleft()()
+        self._pass()
+        if self._recording is not None:
+            self._recording.step()
+
+    @property
+    def flushing(self) -> bool:
+        """Whether samples behind the last phase are still waited for."""
+        return self._edges.rest_s() is not None
 
     def close(self) -> None:
+        """The run is over: write what there is, and let the source go."""
+        self.step()
+        self._pass(now=True)
+        for loop in self.loops:
+            loop.end()
+        silent = [self._who(number) for number in sorted(self._silent)]
+        if self._source is None and not self.over and self._recording is not None:
+            silent = [str(self._start.ref)]  # it is being started
+        for who in silent:
+            self._reply(SourceTrouble(f"{who} has given no sample", absent=not self._start.named))
+        self._reply(Folding())
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recording.close()
+        self._reply(Folded())
         source, self._source = self._source, None
-        if source is None:
-            return
-        self._writer.close()
-        self._folding(lambda fold: fold.close())
-        with isolated(self._who, self._report, "failed at its end"):
-            source.stop()
+        if source is not None:
+            with isolated(self._start.ref, self._report, "failed at its end"):
+                source.stop()
 
-    def _open(self, opened: SourceStart) -> None:
-        options = None if opened.options is None else opened.options.decoded()
-        source: TelemetrySource = load(opened.ref)(options, opened.context)
-        source.start()
-        interval_s = max(_MIN_INTERVAL_S, float(source.interval_s))
-        listening = [(ref, None if encoded is None else encoded.decoded()) for ref, encoded in opened.hooks]
-        self._hooks = Hooks.load(listening, self._report)
-        path, origin = Path(opened.path), SourceHeader(opened.ref, interval_s)
-        if opened.series is not None:
-            self._folder, encoded = opened.series
-            with isolated(self._folder, self._report):
-                series = load(self._folder)(None if encoded is None else encoded.decoded())
-                self._fold = series.running(folds_path(path), opened.slices)
-        self._writer = SampleWriter(path, origin, lambda line: self._folding(lambda fold: fold.take(line)))
-        self._source, self._interval_ns = source, round(interval_s * _NS)
+    def _open(self) -> None:
+        """In a thread of its own: import the source, and start it."""
+        start, source, targets = self._start, None, list[TelemetryTarget]()
+        troubles: list[SourceTrouble] = []
 
-    def _sample(self, phase: int, edge: str | None) -> None:
-        if self._source is None:
-            return
-        began_ns, wall_ns = self._clocks()
-        points: list[Point] = []
-        failures: list[str] = []
-        with isolated(self._who, failures.append):
-            points += islice(self._source.sample(), MOST_POINTS + 1)
-            if len(points) > MOST_POINTS:
-                raise ValueError(f"sample() gave more than {MOST_POINTS:,} points: it must end with those of the moment")
-            for point in points:
-                if not isinstance(point, Point):
-                    raise TypeError(f"it gives {type(point).__name__}, not Point")
-        if failures:
-            self._fail(failures[0], began_ns, phase)
-            return
-        took_ns = self._clocks()[0] - began_ns
-        moment = Moment(began_ns + took_ns // 2, wall_ns + took_ns // 2, took_ns, phase, edge, self._missed)
-        with isolated(self._who, failures.append):  # labels that are no texts, for one
-            sample, sentences = self._writer.sample(points, moment)
-        if failures:
-            self._fail(failures[0], began_ns, phase)
-            return
-        self._write(self._writer.write, sample)
-        self._missed = 0
-        for sentence in sentences:
-            if sentence not in self._told:
-                self._told.add(sentence)
-                self._report(f"{self._who} {sentence}")
-        self._hooks.call("aiperf_samples_arrived", source=self._name, points=points, moment=moment)
+        def report(message: str) -> None:
+            troubles.append(SourceTrouble(message))
 
-    def _fail(self, failure: str, at_ns: int, phase: int) -> None:
-        """Note a sample that failed; the run is told of the first."""
-        if not self._failed:
-            self._report(failure)
-        self._failed = True
-        self._write(self._writer.failed, at_ns, phase, failure.removeprefix(f"{self._who} failed: "))
-
-    def _write(self, write: Callable[..., None], *arguments: object) -> None:
-        """Write samples; a disk error ends the sampling and nothing else."""
         try:
-            write(*arguments)
-        except OSError as error:
-            self._report(f"{self._who} stops: its samples can't be written: {why(error)}")
-            self.close()
+            with isolated(start.ref, report, "can't be started", passing=(PluginError, Absent)):
+                options = None if start.options is None else start.options.decoded()
+                source = load(start.ref)(options, start.context)
+                source.start()
+                targets = _distinct(source.targets())
+            listening = [(ref, None if encoded is None else encoded.decoded()) for ref, encoded in start.hooks]
+            self._hooks = Hooks.load(listening, self._report)
+        except PluginError as error:  # its message names the plugin
+            report(error.message)
+        except Absent as absent:
+            troubles.append(SourceTrouble(f"{start.ref}: {absent.message}", absent=True))
+        self._leave(partial(self._opened, source, [] if troubles else targets, troubles))
 
-    def _folding(self, step: Callable[[RunningSeries], None]) -> None:
-        """Go on with the folds; after an error the samples are folded when the summary is made."""
-        fold, self._fold = self._fold, None
-        if fold is None:
+    def _opened(self, source: TelemetrySource | None, targets: list[TelemetryTarget], troubles: list[SourceTrouble]) -> None:
+        for trouble in troubles:
+            self._reply(trouble)
+        if not targets or self._recording is None:
+            self._end_early()
             return
-        try:
-            with isolated(self._folder, self._report, passing=OSError):
-                step(fold)
-                self._fold = fold
-        except OSError as error:
-            log.warning("%s: its folds can't be written: %s", self._who, why(error))
-        if self._fold is None:
-            with isolated(self._folder, self._report):
-                fold.drop()
+        self._source, self._names = source, [target.name for target in targets]
+        clocks = self._clocks
+        self.loops = [
+            TargetLoop(number, one, self._who(number), clocks, self._given) for number, one in enumerate(targets)
+        ]
+        self._silent = {loop.number for loop in self.loops}
+        self._recording.open([(one.name, loop.interval_ns / NS) for one, loop in zip(targets, self.loops, strict=True)])
+        self._edges.first(self.loops, -1 if self._phase is None else self._phase, runs=self._phase is not None)
+        for loop in self.loops:
+            self._begin(loop.work)
+
+    def _given(self, taken: Taken) -> None:
+        """In the thread of a target."""
+        self._leave(partial(self._keep, taken))
+
+    def _leave(self, work: Callable[[], None]) -> None:
+        self._done.append(work)
+        self._wake()
+
+    def _keep(self, taken: Taken) -> None:
+        """Write a sample, and go on with the edge that it belongs to."""
+        recording = self._recording
+        if recording is None:
+            return
+        agrees = False
+        if taken.absent:
+            self._reply(SourceTrouble(f"{self._who(taken.target)}: {taken.failure}", absent=True))
+            self.loops = [loop for loop in self.loops if loop.number != taken.target]
+            self._edges.gone(taken.target)
+        else:
+            agrees = recording.keep(taken, self._who(taken.target))
+            if taken.points is not None:
+                name = self._start.ref.name
+                self._hooks.call("aiperf_samples_arrived", source=name, points=taken.points, moment=taken.moment)
+        self._edges.answered(taken.target, taken.asked, taken.began_ns, agrees=agrees)
+        if self._silent:
+            self._silent.discard(taken.target)
+            if not self._silent:
+                self._reply(Ready())
+        if not self.loops or recording.failed:
+            self._end_early()
+
+    def _pass(self, *, now: bool = False) -> None:
+        """Tell the run of an edge that is reached."""
+        edge = self._edges.passed(self.loops, now=now)
+        if edge is not None:
+            self._reply(edge)
+            if edge.edge == END and self._recording is not None:
+                self._recording.end(edge.phase, edge.at_ns)
+
+    def _end_early(self) -> None:
+        """Nothing is sampled any more: the process may end."""
+        self._reply(Gone())
+        self.over = True
+
+    def _who(self, target: int) -> str:
+        name = self._names[target]
+        return f"{self._start.ref} ({name})" if name else str(self._start.ref)
 
     def _report(self, message: str) -> None:
         self._reply(SourceTrouble(message))
 
 
+def _distinct(targets: object) -> list[TelemetryTarget]:
+    """
+    Raises:
+        TypeError, ValueError: They are no targets, or two have one name.
+    """
+    found: list[TelemetryTarget] = list(targets)  # type: ignore[call-overload]
+    for target in found:
+        if not isinstance(target, TelemetryTarget):
+            raise TypeError(f"targets() gives {type(target).__name__}, not TelemetryTarget")
+    names = [target.name for target in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"targets() gives {name!r} twice: each target needs a name of its own")
+    return found
+
+
 def main(arguments: list[str]) -> None:
     (replies,) = arguments
     ignore_endings()
-    process = SourceProcess(lambda reply: send_reply(int(replies), reply))
-    inbox = Inbox(process.take)
-    while not inbox.over:
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)  # the load comes first
+    awake, wake = os.pipe()
+    os.set_blocking(awake, False)
+    os.set_blocking(wake, False)
+
+    def rouse() -> None:
+        with contextlib.suppress(BlockingIOError):  # it is awake
+            os.write(wake, b".")
+
+    process = SourceProcess(lambda reply: send_reply(int(replies), reply), wake=rouse)
+    inbox = Inbox(process.take, awake)
+    while not process.over and (not inbox.over or process.flushing):
         inbox.wait(process.rest_s())
-        process.tick()
+        process.step()
     process.close()
 
 

@@ -48,7 +48,8 @@ def sampled(source: SourceSummary, summary: Summary, look: Look, width: int) -> 
 
 
 def _label(series: SeriesSummary) -> str:
-    labels = ", ".join(f"{name}={value}" for name, value in series.labels.items())
+    several = {"target": series.target} if series.target else {}
+    labels = ", ".join(f"{name}={value}" for name, value in {**several, **series.labels}.items())
     return clean(f"{series.name}{f' {labels}' if labels else ''}{f' ({series.unit})' if series.unit else ''}")
 
 

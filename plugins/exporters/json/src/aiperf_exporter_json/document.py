@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiperf import Result, Summary
-from aiperf.sdk.summary import ErrorCount, PhaseSummary, SourceSummary, UrlSummary
+from aiperf.sdk.summary import ErrorCount, PhaseSummary, SourceSummary, TargetSummary, UrlSummary
 from aiperf.sdk.table import SummaryTable
 
 SCHEMA_VERSION = "1.4"
@@ -109,7 +109,22 @@ def _source(one: SourceSummary) -> dict[str, Any]:
     series = [
         {"phase": each.phase, **each.entry(), **({"description": each.help} if each.help else {})} for each in one.series
     ]
-    return {"source": one.name, "distribution": one.distribution, "version": one.version, **counts, "series": series}
+    about = {"source": one.name, "distribution": one.distribution, "version": one.version, **counts}
+    return {**about, **({"targets": [*map(_target, one.targets)]} if one.targets else {}), "series": series}
+
+
+def _target(one: TargetSummary) -> dict[str, Any]:
+    """Times as the reference has them in its endpoint info; what is unknown or empty is left out."""
+    at = {
+        "first_fetch_ns": one.first_ns, "last_fetch_ns": one.last_ns, "first_update_ns": one.first_update_ns,
+        "last_update_ns": one.last_update_ns, "avg_fetch_latency_ms": one.latency_ms,
+        "avg_update_interval_ms": one.update_interval_ms, "median_update_interval_ms": one.median_update_interval_ms,
+        "last_failure": one.why or None, "late_s": {str(phase): late_s for phase, late_s in one.late.items()} or None,
+        "partial_phases": one.partial or None, "unsettled_phases": one.unsettled or None,
+    }  # fmt: skip
+    counts = {"samples": one.samples, "failed": one.failed, "missed": one.missed, "unique_updates": one.updates}
+    known = {name: value for name, value in at.items() if value is not None}
+    return {"name": one.name, "interval_s": one.interval_s, **counts, **known}
 
 
 def _about(table: SummaryTable) -> dict[str, Any]:

@@ -2,22 +2,22 @@
 
 Between two samples a gauge is a straight line, and a counter (each of a histogram's, too) grows evenly, so the result of a
 phase doesn't depend on the position of its edges between samples.  What is held of a series does not grow with
-samples or slices.
+samples or slices.  A sample has the values that changed, and is folded as if it had all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
 import numpy as np
-from aiperf.sdk.columns import Ints
+from aiperf.sdk.columns import Floats, Ints
 from aiperf.sdk.series import FailedSample, Line, Sample, SeriesHeader, Value
 from aiperf.sdk.telemetry import SeriesKind
 from msgspec import Struct
 
 from aiperf_series_by_time.growths import Bounds, Growths
 from aiperf_series_by_time.levels import Levels
+from aiperf_series_by_time.tallies import Tallies
 from aiperf_series_by_time.windows import UNSEEN, Finished, WindowResult, Windows
 
 MOST_PARTS = 200_000
@@ -41,15 +41,17 @@ def most_sliced(slices: int) -> int:
     return MOST_PARTS // max(1, slices)
 
 
-class _Layout(NamedTuple):
-    """Where the values of these series go: those of gauges and those of counters, by their positions, and the places there."""
-
-    numbers: list[int]
-    positions: tuple[list[int], list[int]]
-    slots: tuple[Ints, Ints]
+_LEVELS, _FLOWS, _STEPS = range(3)
+"""Ways of folding: gauges, counters that flow by themselves, and those that grow with requests."""
 
 
-_LEVELS, _GROWTHS = range(2)
+class _Target:
+    """The series of a target that have a value now: by way, a place for each, and of all in turn."""
+
+    def __init__(self) -> None:
+        self.present: set[int] = set()
+        self.slots: tuple[Ints, Ints, Ints] | None = None
+        """Places of the present series, until others are present."""
 
 
 class Fold:
@@ -62,84 +64,138 @@ class Fold:
     def __init__(self, emit: Callable[[list[Part]], None], phases: Windows, slices: Windows, known: int = 0) -> None:
         self._emit, self._known = emit, known
         self.series: list[SeriesHeader] = []
-        self.samples = self.failed = self.missed = 0
-        self.last_ns = self.latest_ns = UNSEEN
-        """The time of the last sample that was taken or failed, and the latest time of a value."""
-        self._levels, self._growths = Levels((phases, slices)), Growths((phases, slices))
-        self._places: list[tuple[int, int]] = []
-        """By series: the way of folding, and the place there."""
-        self._numbers: tuple[list[int], list[int]] = [], []
+        self.tallies = Tallies(phases)
+        self.latest_ns = UNSEEN
+        """The latest time of a value."""
+        lists = phases, slices
+        self._levels, self._flows, self._steps = Levels(lists), Growths(lists), Growths(lists, phases)
+        self._values: tuple[Floats, ...] = np.zeros(0), np.zeros(0), np.zeros(0)
+        """By way, the present value of each series; of a histogram, all of them."""
+        self._targets: dict[int, _Target] = {}
+        self._places: list[tuple[int, int, int]] = []
+        """By series: the way of folding, the place there, and the place of its first value."""
+        self._numbers: tuple[list[int], list[int], list[int]] = [], [], []
         self._new: list[SeriesHeader] = []
-        self._layout = self._laid_out([])
 
     def take(self, line: Line) -> None:
         match line:
             case SeriesHeader():
                 self._new.append(line)
-            case Sample(moment):
-                self.samples += 1
-                self.missed += moment.missed
-                self.last_ns = moment.at_ns
+            case Sample():
                 self._grow()
                 with np.errstate(over="ignore", invalid="ignore"):
-                    for numbers, at_ns, values in _rounds(line):
-                        self._fold(numbers, at_ns, values)
-            case FailedSample(at_ns):
-                self.failed += 1
-                self.last_ns = at_ns
+                    self._sample(line)
+            case FailedSample():
+                self.tallies.fail(line)
 
     def close(self) -> None:
         """Give what there is of windows that are not over."""
-        for which, finished in self._levels.close():
-            self._tell(_LEVELS, which, finished)
-        for which, finished in self._growths.close():
-            self._tell(_GROWTHS, which, finished)
+        ways: tuple[Levels | Growths, ...] = self._levels, self._flows, self._steps
+        for way, fold in enumerate(ways):
+            for which, finished in fold.close():
+                self._tell(way, which, finished)
 
     def _grow(self) -> None:
         """Make room for the series whose headers came since the last sample."""
-        bounds: list[Bounds] = []
-        levels = len(self._levels)
+        if not self._new:
+            return
+        bounds: tuple[list[Bounds], ...] = [], [], []
+        widths = [len(values) for values in self._values]
         for series in self._new:
             growing = series.kind in (SeriesKind.COUNTER, SeriesKind.HISTOGRAM)
-            way = _GROWTHS if growing else _LEVELS
-            self._places.append((way, len(self._numbers[way])))
+            way = _LEVELS if not growing else _FLOWS if series.flows else _STEPS
+            self._places.append((way, len(self._numbers[way]), widths[way]))
             self._numbers[way].append(series.id)
-            if growing:
-                bounds.append(series.bounds if series.kind is SeriesKind.HISTOGRAM else None)
-        self._levels.grow(len(self._numbers[_LEVELS]) - levels)
-        self._growths.grow(bounds)
+            bounds[way].append(series.bounds if series.kind is SeriesKind.HISTOGRAM else None)
+            widths[way] += len(series.bounds) + 2 if series.kind is SeriesKind.HISTOGRAM else 1
+        self._levels.grow(len(bounds[_LEVELS]))
+        self._flows.grow(bounds[_FLOWS])
+        self._steps.grow(bounds[_STEPS])
+        more = (np.append(old, np.zeros(width - len(old))) for old, width in zip(self._values, widths, strict=True))
+        self._values = tuple(more)
         self.series += self._new
         self._new = []
 
-    def _fold(self, numbers: list[int], at_ns: Ints, values: list[Value]) -> None:
-        """Fold a value of each of these series."""
-        if not numbers:
+    def _sample(self, sample: Sample) -> None:
+        """Fold a value of each series of the target, and those with times of their own."""
+        moment, target = sample.moment, self._targets.setdefault(sample.target, _Target())
+        self._end(target, {*sample.ended, *(target.present.difference(sample.values) if sample.whole else ())})
+        changed = grown = False
+        for number, value in sample.values.items():
+            way, _, place = self._places[number]
+            news = self._put(way, place, value)
+            changed |= news
+            grown |= news and way == _STEPS
+        if not target.present.issuperset(sample.values):
+            target.present.update(sample.values)
+            target.slots, changed = None, True
+        if target.slots is None:
+            target.slots = self._slots(target.present)
+        changed |= bool(sample.ended or sample.timed)
+        self.tallies.take(sample, changed=changed, grown=grown, counts=len(target.slots[_STEPS]) > 0)
+        for way, slots in enumerate(target.slots):
+            self._fold(way, slots, np.full(len(slots), moment.at_ns))
+        left = sample.timed
+        while left:
+            left = self._timed(left, moment.at_ns - moment.wall_ns)
+
+    def _end(self, target: _Target, ended: set[int]) -> None:
+        if ended:
+            target.present -= ended
+            target.slots = None
+            self._levels.end([place for way, place, _ in map(self._places.__getitem__, ended) if way == _LEVELS])
+
+    def _put(self, way: int, place: int, value: Value) -> bool:
+        """Set the present value of a series; whether it is another one."""
+        values = self._values[way]
+        if not isinstance(value, list):
+            if values[place] == value:
+                return False
+            values[place] = value
+            return True
+        part = values[place : place + len(value)]
+        if part.tolist() == value:
+            return False
+        part[:] = value
+        return True
+
+    def _slots(self, numbers: Iterable[int]) -> tuple[Ints, Ints, Ints]:
+        """By way, the places of these series."""
+        slots: tuple[list[int], list[int], list[int]] = [], [], []
+        for number in sorted(numbers):
+            way, slot, _ = self._places[number]
+            slots[way].append(slot)
+        levels, flows, steps = (np.array(each, np.int64) for each in slots)
+        return levels, flows, steps
+
+    def _fold(self, way: int, slots: Ints, at_ns: Ints) -> None:
+        """Fold the present values of the series in these places."""
+        if not len(slots):
             return
         self.latest_ns = max(self.latest_ns, int(at_ns.max()))
-        layout = self._layout
-        if layout.numbers != numbers:  # samples mostly have the same series in the same order
-            layout = self._layout = self._laid_out(numbers)
-        (levels, growths), slots = layout.positions, layout.slots
-        if levels:
-            column = np.array([values[position] for position in levels], np.float64)
-            for which, finished in self._levels.take(slots[_LEVELS], at_ns[levels], column):
-                self._tell(_LEVELS, which, finished)
-        if growths:
-            flat: list[float] = []
-            for position in growths:
-                value = values[position]
-                flat += value if isinstance(value, list) else (value,)
-            for which, finished in self._growths.take(slots[_GROWTHS], at_ns[growths], np.array(flat, np.float64)):
-                self._tell(_GROWTHS, which, finished)
+        if way == _LEVELS:
+            finished = self._levels.take(slots, at_ns, self._values[way][slots])
+        else:
+            growths = self._flows if way == _FLOWS else self._steps
+            finished = growths.take(slots, at_ns, self._values[way][growths.counters(slots)])
+        for which, each in finished:
+            self._tell(way, which, each)
 
-    def _laid_out(self, numbers: list[int]) -> _Layout:
-        positions: tuple[list[int], list[int]] = [], []
-        slots: tuple[list[int], list[int]] = [], []
-        for position, number in enumerate(numbers):
-            way, slot = self._places[number]
-            positions[way].append(position)
-            slots[way].append(slot)
-        return _Layout(numbers, positions, (np.array(slots[_LEVELS], np.int64), np.array(slots[_GROWTHS], np.int64)))
+    def _timed(self, timed: list[tuple[int, int, Value]], offset_ns: int) -> list[tuple[int, int, Value]]:
+        """Fold the first value of each series at its own time; gives the others."""
+        turn, left = dict[int, int](), list[tuple[int, int, Value]]()
+        for each in timed:
+            number, wall_ns, value = each
+            if number in turn:
+                left.append(each)
+                continue
+            turn[number] = wall_ns + offset_ns
+            way, _, place = self._places[number]
+            self._put(way, place, value)
+        for way, slots in enumerate(self._slots(turn)):
+            own = self._numbers[way]
+            self._fold(way, slots, np.array([turn[own[slot]] for slot in slots.tolist()], np.int64))
+        return left
 
     def _tell(self, way: int, which: int, finished: Finished) -> None:
         """Emit the finished windows of series that may have slices."""
@@ -158,27 +214,3 @@ def _shown(series: SeriesHeader, result: WindowResult) -> dict[str, float]:
     if series.kind is not SeriesKind.INFO:
         return result.stats
     return {"count": result.stats["count"]} if result.stats["count"] else {}
-
-
-def _rounds(sample: Sample) -> Iterator[tuple[list[int], Ints, list[Value]]]:
-    """Series, times and values of a sample in their order; a series that has several stands once in each round."""
-    moment = sample.moment
-    yield list(sample.values), np.full(len(sample.values), moment.at_ns), list(sample.values.values())
-    left = sample.timed
-    while left:
-        turn = {number: (wall_ns, value) for number, wall_ns, value in reversed(left)}  # the first of each series
-        walls, values = zip(*turn.values(), strict=True)
-        yield list(turn), np.array(walls, np.int64) + (moment.at_ns - moment.wall_ns), list(values)
-        if len(turn) == len(left):
-            return
-        left = _without_first(left)
-
-
-def _without_first(timed: list[tuple[int, int, Value]]) -> list[tuple[int, int, Value]]:
-    seen: set[int] = set()
-    left = []
-    for each in timed:
-        if each[0] in seen:
-            left.append(each)
-        seen.add(each[0])
-    return left

@@ -19,23 +19,43 @@ _LEAST_VALUES, _MOST_VALUES, _MOST_HELD = 1024, 4096, 1 << 20
 a source have _MOST_HELD: each has its share of them, within these limits."""
 _WAITING = 1 << 16
 """Values that wait to be sorted."""
-_Owners: TypeAlias = NDArray[np.uint16]
-"""Places of gauges, which a source has fewer of: they take little room, and are sorted by their digits."""
+_Owners: TypeAlias = NDArray[np.uint16 | np.uint32]
+"""Places of gauges; up to 65,536 take little room, and are sorted by their digits."""
 _COUNT, _ONLY, _LEAST, _MOST, _COVERED, _AREA, _SQUARE, _BASE = range(8)
 _EMPTY = np.array([0, math.nan, math.inf, -math.inf, 0, 0, 0, math.nan])
 STATISTICS = ("avg", "min", "max", "std", "count", *(f"p{percent}" for percent in PERCENTILES))
 
 
 class _Times:
-    """The time that each gauge spent at each value."""
+    """The time that each gauge spent at each value, twice."""
 
     def __init__(self) -> None:
-        self._parts = [(np.zeros(0, np.uint16), np.zeros(0), np.zeros(0, np.int64))]
+        self._parts: list[tuple[_Owners, Floats, Ints]] = [(np.zeros(0, np.uint16), np.zeros(0), np.zeros(0, np.int64))]
         self._sorted = self._waiting = 0
+        self._still, self._still_ns = np.zeros(0), np.zeros(0, np.int64)
+        """The value at which each gauge stands, and the time that isn't in the parts yet."""
+
+    def grow(self, count: int) -> None:
+        self._still = np.concatenate([self._still, np.zeros(count)])
+        self._still_ns = np.concatenate([self._still_ns, np.zeros(count, np.int64)])
 
     def add(self, slots: Ints, values: Floats, times: Ints) -> None:
-        self._parts.append((slots.astype(np.uint16), values, times))
+        owners: _Owners = slots.astype(np.uint16 if len(self._still) <= 1 << 16 else np.uint32)
+        self._parts.append((owners, values, times))
         self._waiting += len(slots)
+
+    def stay(self, slots: Ints, values: Floats, times: Ints) -> None:
+        """Add time at a value that doesn't change; most gauges have many samples with one."""
+        moved = self._still[slots] != values
+        self._leave(slots[moved])
+        self._still[slots] = values
+        self._still_ns[slots] += 2 * times
+
+    def _leave(self, slots: Ints) -> None:
+        slots = slots[self._still_ns[slots] > 0]
+        if len(slots):
+            self.add(slots, self._still[slots], self._still_ns[slots])
+            self._still_ns[slots] = 0
 
     def settle(self, gauges: int) -> None:
         """Sort what waits, once it is much."""
@@ -44,6 +64,7 @@ class _Times:
 
     def take(self, slots: Ints, gauges: int) -> Floats:
         """The percentiles of the gauges in *slots*, a column each; they begin anew."""
+        self._leave(slots)
         owners, values, times = self._merge(gauges)
         columns = np.full(gauges, -1)
         columns[slots] = np.arange(len(slots))
@@ -92,6 +113,7 @@ class _Tally:
     def grow(self, count: int) -> None:
         self.place.grow(count)
         self.state = np.concatenate([self.state, np.tile(_EMPTY[:, None], count)], axis=1)
+        self.times.grow(count)
 
     def seen(self, slots: Ints, values: Floats) -> None:
         """Count samples within the windows."""
@@ -109,8 +131,11 @@ class _Tally:
         state[_COVERED, slots] += times
         state[_AREA, slots] += (low + high) * times / 2
         state[_SQUARE, slots] += (low * low + low * high + high * high) * times / 3
-        self.times.add(slots, first, times)
-        self.times.add(slots, last, times)
+        still = first == last
+        self.times.stay(slots[still], first[still], times[still])
+        if not still.all():
+            self.times.add(slots[~still], first[~still], times[~still])
+            self.times.add(slots[~still], last[~still], times[~still])
         self.times.settle(state.shape[1])
 
     def finish(self, slots: Ints) -> Iterator[Finished]:
@@ -140,6 +165,7 @@ class Levels:
     def __init__(self, lists: Sequence[Windows]) -> None:
         self._tallies = [_Tally(windows) for windows in lists]
         self._at_ns, self._values = np.zeros(0, np.int64), np.zeros(0)
+        self._ended = np.zeros(0, bool)
 
     def __len__(self) -> int:
         return len(self._at_ns)
@@ -147,8 +173,13 @@ class Levels:
     def grow(self, count: int) -> None:
         self._at_ns = np.concatenate([self._at_ns, np.full(count, UNSEEN)])
         self._values = np.concatenate([self._values, np.zeros(count)])
+        self._ended = np.concatenate([self._ended, np.zeros(count, bool)])
         for tally in self._tallies:
             tally.grow(count)
+
+    def end(self, slots: list[int]) -> None:
+        """These have no value until their next sample: no line leads there."""
+        self._ended[slots] = True
 
     def take(self, slots: Ints, at_ns: Ints, values: Floats) -> Iterator[tuple[int, Finished]]:
         """Add a sample of each of *slots*; gives the windows that are over, by list.  One that isn't later is no news."""
@@ -161,14 +192,14 @@ class Levels:
                 mine = slots[steps.part]
                 if steps.inside.any():
                     tally.seen(mine[steps.inside], values[steps.part[steps.inside]])
-                if (lines := steps.high_ns > steps.low_ns).any():
+                if (lines := (steps.high_ns > steps.low_ns) & ~self._ended[mine]).any():
                     part = steps.part[lines]
                     edges = steps.low_ns[lines], steps.high_ns[lines]
                     first, last = _between(before_ns[part], at_ns[part], before[part], values[part], edges)
                     tally.line(mine[lines], first, last, edges[1] - edges[0])
                 for finished in tally.finish(mine[steps.over]):
                     yield number, finished
-        self._at_ns[slots], self._values[slots] = at_ns, values
+        self._at_ns[slots], self._values[slots], self._ended[slots] = at_ns, values, False
 
     def close(self) -> Iterator[tuple[int, Finished]]:
         """What there is of the windows that are not over."""

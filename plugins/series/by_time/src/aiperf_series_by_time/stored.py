@@ -21,6 +21,7 @@ from aiperf.sdk.series import MOST_SLICES, Line, RunningSeries, Sample, SeriesHe
 from msgspec import Struct
 
 from aiperf_series_by_time.folds import Fold, Part
+from aiperf_series_by_time.tallies import Tally
 from aiperf_series_by_time.windows import NEVER, Windows
 
 log = logging.getLogger(__name__)
@@ -38,18 +39,14 @@ class Contents(Struct, frozen=True):
 
     ref: PluginRef
     interval_s: float
-    samples: int
-    failed: int
-    missed: int
-    last_ns: int
+    targets: list[Tally]
     series: list[SeriesHeader]
     phases: list[Window]
     slices: list[Window]
 
     @classmethod
     def of(cls, origin: SourceHeader, fold: Fold, phases: Iterable[Window], slices: Iterable[Window]) -> Contents:
-        counts = fold.samples, fold.failed, fold.missed, fold.last_ns
-        return cls(origin.ref, origin.interval_s, *counts, fold.series, [*phases], [*slices])
+        return cls(origin.ref, origin.interval_s, fold.tallies.all(origin), fold.series, [*phases], [*slices])
 
 
 class RunningFold(RunningSeries):
@@ -158,6 +155,11 @@ def _latest_ns(sample: Sample) -> int:
     return moment.at_ns + max((wall_ns - moment.wall_ns for _, wall_ns, _ in sample.timed), default=0)
 
 
+def begun(windows: Iterable[Window]) -> list[Window]:
+    """The windows without those of phases that never began."""
+    return [each for each in windows if each.end_ns > each.begin_ns]
+
+
 class StoredFolds(NamedTuple):
     contents: Contents
     parts: list[Part]
@@ -176,7 +178,7 @@ def read_folds(path: Path, windows: Sequence[Window], slices: Sequence[Window]) 
     try:
         *pieces, last = _pieces(path.read_bytes())
         contents = _decode_contents(last)
-        if contents.phases != [each for each in windows if each.end_ns > each.begin_ns]:
+        if contents.phases != begun(windows):
             return None
         if slices and contents.slices != list(slices):
             return None

@@ -10,14 +10,10 @@ from aiperf.sdk.series import Line, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 
 from aiperf_series_by_time.folds import Fold, Part, most_sliced
-from aiperf_series_by_time.stored import Contents, StoredFolds, read_folds
+from aiperf_series_by_time.stored import Contents, StoredFolds, begun, read_folds
 from aiperf_series_by_time.windows import Windows
 
 log = logging.getLogger(__name__)
-
-_LATE_NS = 1_000_000_000
-"""A phase was seen in part where its end is later by more than this, and by more than two intervals, than the last sample."""
-
 
 def summary(
     path: Path, samples: Callable[[], Iterable[Line]], windows: Sequence[Window], slices: Sequence[Window]
@@ -31,6 +27,7 @@ def _folded(lines: Iterable[Line], windows: Sequence[Window], slices: Sequence[W
     """The folds of all samples; None without the first line."""
     origin: SourceHeader | None = None
     parts: list[Part] = []
+    windows = begun(windows)
     fold = Fold(parts.extend, Windows(windows), Windows(slices), len(slices))
     for line in lines:
         if isinstance(line, SourceHeader):
@@ -45,6 +42,7 @@ def _folded(lines: Iterable[Line], windows: Sequence[Window], slices: Sequence[W
 
 def _summary(folds: StoredFolds, windows: Sequence[Window], slices: Sequence[Window]) -> SourceSummary:
     contents, ref, names = folds.contents, folds.contents.ref, folds.contents.series
+    targets = tuple(target.summary(contents.phases) for target in contents.targets)
     by_slice: list[list[SeriesSummary]] = [[] for _ in slices]
     series: list[SeriesSummary] = []
     sliced = most_sliced(len(slices))
@@ -56,12 +54,13 @@ def _summary(folds: StoredFolds, windows: Sequence[Window], slices: Sequence[Win
         one = names[part.series]
         phase = (contents.slices if part.sliced else contents.phases)[part.window].phase
         summary = SeriesSummary(
-            ref.name, phase, one.name, one.kind.value, one.unit, one.labels, one.help, part.stats, part.buckets, part.estimates
+            ref.name, phase, one.name, one.kind.value, one.unit, one.labels, one.help, part.stats, part.buckets, part.estimates,
+            targets[one.target].name,
         )
         (by_slice[part.window] if part.sliced else series).append(summary)
-    late_ns = max(_LATE_NS, round(2e9 * contents.interval_s))
-    partial = tuple(each.phase for each in windows if each.begin_ns < each.end_ns > contents.last_ns + late_ns)
+    partial = tuple(each.phase for each in contents.phases if any(each.phase in target.partial for target in targets))
+    counts = sum(each.samples for each in targets), sum(each.failed for each in targets), sum(each.missed for each in targets)
     return SourceSummary(
-        ref.name, ref.distribution, ref.version, contents.interval_s, contents.samples, contents.failed, contents.missed,
-        tuple(series), tuple(map(tuple, by_slice)), partial,
+        ref.name, ref.distribution, ref.version, contents.interval_s, *counts,
+        tuple(series), tuple(map(tuple, by_slice)), partial, targets,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Windows of time over which series are folded, and where each series is among them."""
+"""Windows of time over which series are folded, where each series is among them, and the time in which phases run."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ class Windows:
 
     def __len__(self) -> int:
         return len(self.begins) - 1
+
+    def elapsed(self, at_ns: Ints) -> Ints:
+        """How long windows had run by these instants; -1 before the first one.  The time between two windows is none."""
+        begun = self.begins.searchsorted(at_ns) - 1
+        lengths = np.append(0, np.cumsum((self.ends - self.begins)[:-1]))
+        inside = np.minimum(at_ns, self.ends[begun]) - self.begins[begun]
+        return np.where(begun < 0, -1, lengths[begun] + inside)
 
     def all(self, phase: int) -> list[Window]:
         """Windows of that phase with these edges."""
@@ -74,27 +81,47 @@ class Finished(NamedTuple):
 
 
 class Place:
-    """The window in which each series is; a series never goes back."""
+    """The window in which each series is; a series never goes back.
 
-    def __init__(self, windows: Windows) -> None:
-        self.windows = windows
+    phases: time is what the phases ran, and a window is over behind its end alone: the samples between two phases stand at
+    the end of the earlier one.  None: time is that of the clock.
+    """
+
+    def __init__(self, windows: Windows, phases: Windows | None = None) -> None:
+        self.windows, self._phases = windows, phases
         self.numbers = np.zeros(0, np.int64)
 
     def grow(self, count: int) -> None:
         self.numbers = np.concatenate([self.numbers, np.zeros(count, np.int64)])
 
+    @property
+    def by_phase(self) -> bool:
+        """Whether time is that of the phases."""
+        return self._phases is not None
+
+    def time(self, at_ns: Ints) -> Ints:
+        return at_ns if self._phases is None else np.where(at_ns == NEVER, NEVER, self._phases.elapsed(at_ns))
+
     def walk(self, slots: Ints, before_ns: Ints, at_ns: Ints, fresh: Mask) -> Iterator[Steps]:
-        """The steps of the series in *slots*, each from *before_ns* to *at_ns*, window by window; *fresh*: first samples."""
+        """The steps of the series in *slots*, each from *before_ns* to *at_ns*, window by window; *fresh*: first samples.
+
+        All times, here and in what it gives, are those of :meth:`time`.
+        """
         windows = self.windows
         if not len(windows):
             return
         if fresh.any():
-            self.numbers[slots[fresh]] = windows.ends[:-1].searchsorted(at_ns[fresh])
+            ends = self.time(windows.ends[:-1])
+            self.numbers[slots[fresh]] = ends.searchsorted(at_ns[fresh])
         part = np.arange(len(slots))
         while len(part):
             numbers, now_ns = self.numbers[slots[part]], at_ns[part]
-            begins, ends = windows.begins[numbers], windows.ends[numbers]
-            inside, over = (begins <= now_ns) & (now_ns <= ends), ends <= now_ns
+            begins, ends = self.time(windows.begins[numbers]), self.time(windows.ends[numbers])
+            if self._phases is None:
+                inside, over = (begins <= now_ns) & (now_ns <= ends), ends <= now_ns
+            else:
+                begins = np.maximum(begins, 0)
+                inside, over = (begins < now_ns) & (now_ns <= ends), ends < now_ns
             yield Steps(part, numbers, np.maximum(before_ns[part], begins), np.minimum(now_ns, ends), inside, over)
             part = part[over]
             self.numbers[slots[part]] += 1

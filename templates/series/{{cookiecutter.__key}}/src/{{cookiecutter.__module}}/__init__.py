@@ -13,6 +13,7 @@ from aiperf.sdk.series import (
     SeriesHeader,
     SourceHeader,
     Window,
+    whole_samples,
 )
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 
@@ -27,7 +28,7 @@ class {{ cookiecutter.__class }}(Series[None]):
         series: dict[int, SeriesHeader] = {}
         last: dict[tuple[Window, int], float] = {}
         taken = failed = missed = 0
-        for line in samples():
+        for line in whole_samples(samples()):  # a sample has the values that changed
             match line:
                 case SourceHeader():
                     origin = line
@@ -45,14 +46,17 @@ class {{ cookiecutter.__class }}(Series[None]):
                                 last[window, number] = float(value[-1] if isinstance(value, list) else value)
         if origin is None:
             return None
-        ref = origin.ref
+        ref, names = origin.ref, [target.name for target in origin.targets] or [""]
 
         def found(window: Window) -> tuple[SeriesSummary, ...]:
             own = [(series[number], last[window, number]) for number in series if (window, number) in last]
             return tuple(
-                SeriesSummary(ref.name, window.phase, one.name, one.kind.value, one.unit, one.labels, one.help, {"last": value})
+                SeriesSummary(
+                    ref.name, window.phase, one.name, one.kind.value, one.unit, one.labels, one.help, {"last": value},
+                    target=names[one.target],
+                )
                 for one, value in own
-            )
+            )  # fmt: skip
 
         by_phase = tuple(each for window in windows for each in found(window))
         about = ref.name, ref.distribution, ref.version, origin.interval_s, taken, failed, missed

@@ -19,7 +19,7 @@ class Vitals(TelemetrySource):
     table = SeriesTable(
         SeriesDeclaration("machine", kind=SeriesKind.INFO, labels=("kernel", "cpus")),
         SeriesDeclaration("load", "tasks", labels=("window",), help="Tasks that ran or waited"),
-        SeriesDeclaration("cpu_time", "s", SeriesKind.COUNTER, ("mode",)),
+        SeriesDeclaration("cpu_time", "s", SeriesKind.COUNTER, ("mode",), flows=True),
     )
 
     def start(self) -> None:

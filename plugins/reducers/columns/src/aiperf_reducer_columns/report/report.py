@@ -47,7 +47,7 @@ from aiperf.sdk.summary import (  # isort: skip
 from aiperf.sdk.table import TAKEN
 from aiperf.sdk.verdict import FindingLevel
 
-from aiperf_reducer_columns.report.sources import summaries
+from aiperf_reducer_columns.report.sources import lacking, summaries
 from aiperf_reducer_columns.statistics.catalogue import catalogue
 from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts, listed
@@ -235,15 +235,9 @@ class _Merging:
         )
 
     def _late_warnings(self) -> list[str]:
-        """Sentences on analyses and folds that failed while the summary was made, and on sources that stopped early."""
+        """Sentences on analyses and folds that failed while the summary was made, and on telemetry that lacks something."""
         names = {phase.index: phase.name for phase in self.plan.load.phases}
-        partial = [
-            f"telemetry {source.name} of {source.distribution} has no sample at the end of phase {names[index]}:"
-            " its series are of the part before"
-            for source in self._telemetry
-            for index in source.partial
-        ]
-        return [*self.plugin_folds.off.values(), *self.analyses.warnings, *partial]
+        return [*self.plugin_folds.off.values(), *self.analyses.warnings, *lacking(self._telemetry, names)]
 
     def _judged(self, summary: Summary, phase: PhasePlan, loops: Loops, begin_ns: float) -> Summary:
         """The summary with what the verdicts find."""

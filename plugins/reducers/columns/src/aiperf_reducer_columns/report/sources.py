@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from aiperf.parts.loading import isolated, load
 from aiperf.parts.samples import folds_path, read_samples, sample_files
 from aiperf.sdk.plan import PluginPlan
 from aiperf.sdk.series import Window
-from aiperf.sdk.summary import SourceSummary
+from aiperf.sdk.summary import SourceSummary, TargetSummary
 
 _NO_SERIES = "telemetry has no statistics: no plugin of the category series is in use; aiperf-series-by-time is one"
 
@@ -30,3 +30,20 @@ def summaries(
             made = series.summary(folds_path(path), partial(read_samples, path), windows, slices)
             if made is not None:
                 yield made
+
+
+def lacking(sources: Sequence[SourceSummary], phases: Mapping[int, str]) -> Iterator[str]:
+    """Sentences on telemetry that came late, ended early, or went on counting behind a phase.  *phases*: their names."""
+    for source in sources:
+        for target in source.targets or (TargetSummary("", source.interval_s, partial=source.partial),):
+            who = f"telemetry {source.name} of {source.distribution}{f' ({target.name})' if target.name else ''}"
+            for index, late_s in target.late.items():
+                begin = f"{late_s:.2f} s after the begin of phase {phases[index]}"
+                yield f"{who} has its first sample {begin}: its series begin there"
+            for index in target.partial:
+                yield f"{who} has no sample at the end of phase {phases[index]}: its series are of the part before"
+            for index in target.unsettled:
+                yield (
+                    f"{who} still counted after the end of phase {phases[index]}: its counters may lack requests of the phase,"
+                    " or have those of other clients"
+                )

@@ -1,0 +1,92 @@
+"""Samples at an edge of a phase: one at its begin; at its end two, the later one with what the server counted meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from aiperf_companion_telemetry.messages import END, Edge
+from aiperf_companion_telemetry.targets import NS, Ask, TargetLoop
+
+AGAIN_NS = NS // 10
+_PATIENCE_NS = {False: 80_000_000, True: 180_000_000}
+"""How long targets are waited for at a begin and at an end; the run waits a little longer."""
+
+
+class Edges:
+    """Asks targets for their samples at edges, one edge at a time.
+
+    flush_ns: longest time behind the last phase until two samples of a target agree.
+    """
+
+    def __init__(self, clock: Callable[[], int], flush_ns: int) -> None:
+        self._clock, self._flush_ns = clock, flush_ns
+        self._number = self._first = self._until_ns = 0
+        self._edge: Edge | None = None
+        self._waiting: set[int] = set()
+        self._again_ns: dict[int, int] = {}
+        self._samples: dict[int, int] = {}
+        self._late: set[int] = set()
+        """Targets that did not answer in time, and are not waited for until they answer."""
+
+    def first(self, loops: Iterable[TargetLoop], phase: int, *, runs: bool) -> None:
+        """Ask for the first samples of all."""
+        self._ask(loops, Ask(self._next(), phase), runs=runs)
+
+    def reach(self, edge: Edge, loops: list[TargetLoop]) -> None:
+        self._edge, self._first, self._samples = edge, self._next(), {}
+        self._again_ns.clear()
+        self._until_ns = self._clock() + max(_PATIENCE_NS[edge.edge == END], self._flush_ns if edge.last else 0)
+        self._waiting = {loop.number for loop in loops} - self._late
+        self._ask(loops, Ask(self._first, edge.phase, edge.edge), runs=edge.edge != END)
+
+    def answered(self, target: int, asked: int, began_ns: int, *, agrees: bool) -> None:
+        """A target gave a sample, or failed to.  agrees: its counters are those of the sample before."""
+        if asked:
+            self._late.discard(target)
+        edge = self._edge
+        if edge is None or asked < self._first:
+            return
+        samples = self._samples[target] = self._samples.get(target, 0) + 1
+        if edge.edge == END and (samples == 1 or (edge.last and not agrees)):
+            self._again_ns[target] = began_ns + AGAIN_NS
+        else:
+            self._waiting.discard(target)
+
+    def gone(self, target: int) -> None:
+        """There is no such target."""
+        self._waiting.discard(target)
+        self._again_ns.pop(target, None)
+
+    def rest_s(self) -> float | None:
+        """Time until :meth:`passed` is to be called; None while no edge is waited for."""
+        if self._edge is None:
+            return None
+        if not self._waiting:
+            return 0.0
+        return max(0.0, (min([self._until_ns, *self._again_ns.values()]) - self._clock()) / NS)
+
+    def passed(self, loops: Iterable[TargetLoop], *, now: bool = False) -> Edge | None:
+        """Ask again where that is due; the edge once all have answered or it is too late.  now: the next edge is here."""
+        edge, at_ns = self._edge, self._clock()
+        if edge is None:
+            return None
+        if not now and self._waiting and at_ns < self._until_ns:
+            due = {target for target, again_ns in self._again_ns.items() if again_ns <= at_ns}
+            for target in due:
+                del self._again_ns[target]
+            if due:
+                again = Ask(self._next(), edge.phase, edge.edge)
+                self._ask((loop for loop in loops if loop.number in due), again, runs=False)
+            return None
+        self._late |= {target for target in self._waiting if target not in self._samples}
+        self._edge = None
+        return edge
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    @staticmethod
+    def _ask(loops: Iterable[TargetLoop], ask: Ask, *, runs: bool) -> None:
+        for loop in loops:
+            loop.ask(ask, runs=runs)
