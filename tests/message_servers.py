@@ -30,6 +30,9 @@ def _error(status: int, message: str) -> bytes:
     return answer(json.encode({"error": {"message": message, "type": "invalid_request_error"}}), status=status, reason="Wrong")
 
 
+_NOT_ALLOWED = answer(b'{"detail": "Method Not Allowed"}', status=405)
+
+
 def _encoded(name: str, body: bytes) -> bytes:
     return answer(body, headers=[f"Content-Encoding: {name}"], content_type="text/event-stream")
 
@@ -40,6 +43,7 @@ class Wrong(NamedTuple):
     about: for the page.  said: parts of the sentence on its fault.  reply: bytes that answer a request.
     tls: "own" for a certificate that nobody vouches for, "other" for one of another host.  words: options of the run; where
     they begin with -u, the server's URL is not given; ``CA`` and ``ADDRESS`` stand for its certificate, its host and port.
+    others: replies of other paths.
     """
 
     about: str
@@ -49,6 +53,8 @@ class Wrong(NamedTuple):
     tls: str = ""
     silent: bool = False
     listens: bool = True
+    others: tuple[tuple[str, bytes], ...] = ()
+    streams: bool = True
 
 
 SERVERS = (
@@ -75,6 +81,18 @@ SERVERS = (
     Wrong("It forbids (403).", ("403", "--api-key", "-H"), _error(403, "your team has no access")),
     Wrong("It has no such path (404).", ("404", "/v1/chat/completions", "--endpoint"),
         answer(b'{"detail": "Not Found"}', status=404)),
+    Wrong("It has chat, and no embeddings (404).", ("answers at /v1/chat/completions: use --endpoint-type chat",),
+        answer(b'{"detail": "Not Found"}', status=404), words=("--endpoint-type", "embeddings"), streams=False,
+        others=(("/v1/chat/completions", _NOT_ALLOWED),)),
+    Wrong("It has embeddings alone (404).", ("answers at /v1/embeddings: use --endpoint-type embeddings",),
+        answer(b'{"detail": "Not Found"}', status=404), others=(("/v1/embeddings", _NOT_ALLOWED),)),
+    Wrong("It has completions alone (404).", ("answers at /v1/completions: use --endpoint-type completions",),
+        answer(b'{"detail": "Not Found"}', status=404), others=(("/v1/completions", _NOT_ALLOWED),)),
+    Wrong("Its API is not below the path of the URL (404).", ("answers at /v1/chat/completions: use -u http://",),
+        answer(b'{"detail": "Not Found"}', status=404), words=("-u", "http://ADDRESS/api"),
+        others=(("/v1/chat/completions", _NOT_ALLOWED),)),
+    Wrong("Its model does no chat (400).", ("--endpoint-type", "does not support Chat"),
+        _error(400, "The model does not support Chat Completions API")),
     Wrong("It has no such model (404).", ("-m", "served: llama-8b, qwen-7b"),
         _error(404, "no model is called 'm'; served: llama-8b, qwen-7b")),
     Wrong("It takes no such method (405).", ("405", "--endpoint"), answer(b'{"detail": "Method Not Allowed"}', status=405)),
@@ -108,13 +126,17 @@ def _served(wrong: Wrong, folder: Path) -> Iterator[Given]:
     """The server, and the line of the run that meets it."""
     folder.mkdir()
     certificate = None if not wrong.tls else _certificate(folder, "localhost" if wrong.tls == "own" else "example.com")
-    with WrongServer(wrong.reply, certificate=certificate, silent=wrong.silent, listens=wrong.listens) as server:
+    served = WrongServer(
+        wrong.reply, certificate=certificate, silent=wrong.silent, listens=wrong.listens, others=dict(wrong.others)
+    )
+    with served as server:
         values = {"ADDRESS": server.address, "CA": "" if certificate is None else str(certificate.cert)}
         words = list(wrong.words)
         for name, value in values.items():
             words = [word.replace(name, value) for word in words]
         words += [] if "-u" in words else ["-u", server.url]
-        start = ["profile", "-m", "m", "--streaming", "--tokenizer", "builtin", "--isl", "3", "--request-count", "2"]
+        start = ["profile", "-m", "m", "--tokenizer", "builtin", "--isl", "3", "--request-count", "2"]
+        start += ["--streaming"] * wrong.streams
         end = ["--ui", "none", "--export-level", "summary", "--artifact-dir", str(folder / "run")]
         yield {"words": [*start, *words, *end], "environment": {}}
 

@@ -49,8 +49,8 @@ _SERVERS = f"""
 
 Where no request succeeds, the cause is the last line on standard error, behind `{_NO_SUCCESS.strip()}`, and the exit
 code is 1; of several causes it is that of most failures. Causes are also among the warnings of the report, with the number of
-failures unless all requests failed of one. Behind 404 the last line has the models of `GET /v1/models`, which is asked once and
-for 2 s at most.
+failures unless all requests failed of one. Behind a load of which nothing succeeded, and which met a missing path or model, the
+server is asked once more, for 3 s at most: GET of the paths of the installed endpoint types, and of `/v1/models`.
 While the load goes on, one warning tells the cause where all of the first ten requests of a phase failed, or half of the last
 hundred (`the first 10 requests failed: …`), and another one where the cause changes.
 The server of the table is `http://server:8000`, asked for streams of the endpoint type `chat`.

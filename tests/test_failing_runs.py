@@ -64,7 +64,7 @@ class _Scripted(WrongServer):
         self._holds = case.holds if place == len(case.servers) - 1 else {}
         super().__init__()
 
-    def reply(self) -> bytes | None:
+    def reply(self, path: str = "") -> bytes | None:
         number = next(self._numbers)
         until_s = time.monotonic() + (60 if self._case.told else 2)
         while time.monotonic() < until_s and len(_warnings(self._log.read_text())) < self._holds.get(number, 0):

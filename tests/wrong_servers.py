@@ -11,6 +11,7 @@ import socket
 import ssl
 import threading
 import warnings
+from collections.abc import Mapping
 
 from aiperf_testing.server import Certificate
 
@@ -19,14 +20,14 @@ class WrongServer:
     """Answers each request with *reply*, and closes.
 
     certificate: speak TLS.  old_tls: TLS 1.0 alone.  silent: take requests, and answer none.  listens: else its port is taken,
-    and refuses connections.
+    and refuses connections.  others: replies of paths that have another one.
     """
 
     def __init__(
         self, reply: bytes = b"", *, certificate: Certificate | None = None, old_tls: bool = False, silent: bool = False,
-        listens: bool = True,
+        listens: bool = True, others: Mapping[str, bytes] | None = None,
     ) -> None:
-        self._reply, self._silent = reply, silent
+        self._reply, self._silent, self._others = reply, silent, dict(others or {})
         self._context: ssl.SSLContext | None = None
         if certificate is not None:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -57,9 +58,9 @@ class WrongServer:
         for sock in self._open:
             sock.close()
 
-    def reply(self) -> bytes | None:
+    def reply(self, path: str = "") -> bytes | None:
         """The answer to a request; None for none."""
-        return None if self._silent else self._reply
+        return None if self._silent else self._others.get(path, self._reply)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # it is closed
@@ -74,8 +75,7 @@ class WrongServer:
                 sock = self._context.wrap_socket(sock, server_side=True)
                 self._open.append(sock)
             while True:
-                self._read(sock)
-                reply = self.reply()
+                reply = self.reply(self._read(sock))
                 if reply is not None:
                     sock.sendall(reply)
                     if b"Content-Length" not in reply and b"chunked" not in reply:
@@ -83,17 +83,18 @@ class WrongServer:
             sock.shutdown(socket.SHUT_RDWR)
             sock.close()
 
-    def _read(self, sock: socket.socket) -> None:
-        """A request; ValueError where the client has closed."""
+    def _read(self, sock: socket.socket) -> str:
+        """The path of a request; ValueError where the client has closed."""
         data = b""
         while b"\r\n\r\n" not in data:
             data += self._more(sock)
             if data[:1] not in (b"P", b"G"):  # no HTTP: the first bytes of a handshake
-                return
+                return ""
         head, _, body = data.partition(b"\r\n\r\n")
-        (length,) = (int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
-        while len(body) < length:
+        lengths = [int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+        while len(body) < sum(lengths):
             body += self._more(sock)
+        return head.split(b" ", 2)[1].decode()
 
     def _more(self, sock: socket.socket) -> bytes:
         data = sock.recv(1 << 16)

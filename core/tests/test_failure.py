@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiperf.run.failure import last_line, too_many
-from aiperf.sdk.endpoint import Endpoint
-from aiperf.sdk.model import ErrorDetails, HttpRequest, Turn
-from aiperf.sdk.plan import Plan, Secrets
+from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.summary import ErrorCount, Summary
 from aiperf.sdk.verdict import Finding, FindingLevel
 from aiperf_testing.journals import plan_for
-from aiperf_testing.plans import sample_ref
-from aiperf_testing.server import Expect, Scripted, Send, Sleep, Step, answer
 from aiperf_testing.summaries import sample_summary
 from msgspec.structs import replace
-
-
-class Dialect(Endpoint):
-    def encode(self, turn: Turn) -> HttpRequest:
-        return HttpRequest("/ask", turn.text.encode())
-
-
-def plan(url: str) -> Plan:
-    return plan_for(Path(), urls=(url,), path="/ask", endpoint=sample_ref("endpoints", f"{__name__}:Dialect"), models=("m",))
 
 
 def failed(*errors: tuple[str, int | None, int], findings: Sequence[Finding] = (), **more: Any) -> Summary:
@@ -39,10 +25,6 @@ def failed(*errors: tuple[str, int | None, int], findings: Sequence[Finding] = (
 
 def finding(sentence: str, requests: int) -> Finding:
     return Finding("cause", FindingLevel.ADVICE, sentence, numbers={"requests": requests, "failed": 6})
-
-
-def said(summary: Summary) -> str:
-    return last_line(summary, plan("http://127.0.0.1:9"), Secrets())
 
 
 @pytest.mark.parametrize(
@@ -60,43 +42,7 @@ def said(summary: Summary) -> str:
     ],
 )  # fmt: skip
 def test_the_line_has_the_cause_of_most_failures(summary: Summary, line: str) -> None:
-    assert said(summary) == line
-
-
-def looked(*script: Step, status: int = 404) -> tuple[str, list[str]]:
-    """The line, and what the server was asked with which key."""
-
-    async def go() -> tuple[str, list[str]]:
-        async with Scripted(script) as server:
-            secrets = Secrets({"Authorization": "Bearer key-of-eight"}, texts=("key-of-eight",))
-            summary = failed(("Not Found.", status, 6))
-            line = await asyncio.to_thread(last_line, summary, plan(server.url), secrets)
-            return line, [f"{got.method} {got.target} {got.header('Authorization')}" for got in server.requests]
-
-    return asyncio.run(go())
-
-
-def test_a_server_without_the_route_is_asked_for_its_models() -> None:
-    models = answer(b'{"data": [{"id": "llama"}, {"id": "key-of-eight"}, {"id": "qwen\\n"}]}')
-    line, asked = looked(Expect(), Send(models))
-    assert line == "each failed alike: Not Found; at /v1/models it lists llama, <redacted> and qwen "
-    assert asked == ["GET /v1/models Bearer key-of-eight"]
-
-
-def test_of_many_models_ten_are_named() -> None:
-    listed = ", ".join(f'{{"id": "m{n}"}}' for n in range(13))
-    line, _ = looked(Expect(), Send(answer(b'{"data": [%s]}' % listed.encode())))
-    assert line.endswith("it lists m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 3 more")
-
-
-@pytest.mark.parametrize("step", [Send(answer(b"no", status=404)), Send(answer(b"[1]")), Send(answer(b"{}")), Sleep(60)])
-def test_a_server_without_a_list_changes_nothing(step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aiperf.run.failure._LOOK_S", 0.3)
-    assert looked(Expect(), step)[0] == "each failed alike: Not Found."
-
-
-def test_only_a_404_asks_for_models() -> None:
-    assert looked(Expect(), status=500) == ("each failed alike: Not Found.", [])
+    assert last_line(summary) == line
 
 
 @pytest.mark.parametrize(
@@ -119,6 +65,6 @@ def test_a_share_of_failures_makes_the_exit_code_1(
     good: int, outcomes: dict[str, int], typed: float | None, sentence: str | None
 ) -> None:
     summary = replace(sample_summary(), valid=good, outcomes={"completed": good} | outcomes)
-    phase = plan("http://h").load.phases[0]
+    phase = plan_for(Path()).load.phases[0]
     found = too_many(summary, replace(phase, concurrency=None), typed, "--share")
     assert found is sentence is None or (found or "").startswith(sentence or "?")

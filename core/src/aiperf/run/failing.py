@@ -31,6 +31,11 @@ class Failing:
                 del self._last[:-LAST]
         return self._due()
 
+    def causes(self) -> tuple[str, ...]:
+        """The kinds of the latest failures, those of most first; none where a request succeeded among them."""
+        kinds = Counter(kind for _, kind, _ in self._last)
+        return () if "" in kinds else tuple(kind for kind, _ in kinds.most_common())
+
     def _due(self) -> str | None:
         failures = [(kind, sentence) for _, kind, sentence in self._last if kind]
         if len(self._last) == LAST:

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import sys
-import threading
 from typing import TYPE_CHECKING
-
-from aiperf.errors import AiperfError
-from aiperf.redaction import scrubbed
-from aiperf.sdk.fetch import fetch
-from aiperf.sdk.model import join_url, names
 
 if TYPE_CHECKING:
     from aiperf.run.start import Outcome
-    from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+    from aiperf.sdk.plan import PhasePlan, Plan
     from aiperf.sdk.summary import Summary
 
-_LOOK_S = 2.0
-_MOST_MODELS = 10
-_MOST_BYTES = 1 << 20
-_NOT_FOUND = 404
-"""HTTP status of a path or model that the server does not have."""
 FEWEST_TO_JUDGE = 10
 """A typed share of failures is judged from so many ended requests on."""
 _MOST = 0.5
@@ -31,7 +18,7 @@ _FAILED = ("failed", "cut", "empty", "client_limit")
 """Outcomes of failed requests: a cancelled one did not fail, it was asked for."""
 
 
-def exit_code(summary: Summary, plan: Plan, secrets: Secrets, outcome: Outcome, flag: str, *, failed: bool) -> int:
+def exit_code(summary: Summary, plan: Plan, outcome: Outcome, flag: str, *, failed: bool) -> int:
     """The exit code of a run, and on standard error what is wrong with it.
 
     *flag*: that of the allowed share of failures, as typed.  *failed*: whether a file could not be written.
@@ -41,7 +28,7 @@ def exit_code(summary: Summary, plan: Plan, secrets: Secrets, outcome: Outcome, 
     if outcome.console and summary.incomplete_reason is not None:
         print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
     if outcome.console and summary.valid == 0:
-        print(f"aiperf: no request succeeded; {last_line(summary, plan, secrets)}", file=sys.stderr)
+        print(f"aiperf: no request succeeded; {last_line(summary)}", file=sys.stderr)
     partial = outcome.lost or outcome.replaced or outcome.incomplete or summary.extra.get("lost")
     main = next(phase for phase in plan.load.phases if phase.kind == "profiling")
     share = too_many(summary, main, plan.load.failed_threshold, flag)
@@ -50,11 +37,9 @@ def exit_code(summary: Summary, plan: Plan, secrets: Secrets, outcome: Outcome, 
     return 1 if failed or partial or share or summary.valid == 0 else 0
 
 
-def last_line(summary: Summary, plan: Plan, secrets: Secrets) -> str:
-    """Why no request succeeded, with the models that the server lists where it found nothing; no control characters."""
-    sentence, models = why(summary), offered(summary, plan, secrets)
-    text = f"{sentence.rstrip('.')}; at /v1/models it lists {models}" if models else sentence
-    return "".join(character if character.isprintable() else " " for character in text)
+def last_line(summary: Summary) -> str:
+    """Why no request succeeded; no control characters."""
+    return "".join(character if character.isprintable() else " " for character in why(summary))
 
 
 def too_many(summary: Summary, phase: PhasePlan, typed: float | None, flag: str) -> str | None:
@@ -91,23 +76,3 @@ def why(summary: Summary) -> str:
         return f"{waiting:,} had no whole answer when the load ended: raise --benchmark-duration or --benchmark-grace-period"
     return "none failed either: see the arrivals in the report"
 
-
-def offered(summary: Summary, plan: Plan, secrets: Secrets) -> str:
-    """The models that the first server lists, where it answered with 404; "" where it has no list, or none within 2 s."""
-    if all(each.error.code != _NOT_FOUND for each in summary.errors):
-        return ""
-    listed: list[str] = []
-
-    def ask() -> None:
-        with contextlib.suppress(AiperfError, OSError, ValueError, KeyError, TypeError):
-            url, to = join_url(plan.target.urls[0], "/v1/models"), plan.target
-            page = fetch(url, _LOOK_S, headers=secrets.headers, tls=to.tls, most_bytes=_MOST_BYTES)
-            listed.extend(str(model["id"]) for model in json.loads(page.body)["data"])
-
-    # A daemon: a server that never answers must not keep the program from ending.
-    look = threading.Thread(target=ask, daemon=True)
-    look.start()
-    look.join(_LOOK_S)
-    shown = [scrubbed(each, secrets.texts) for each in listed[:_MOST_MODELS]]
-    more = [f"{len(listed) - len(shown):,} more"] if len(listed) > len(shown) else []
-    return names([*shown, *more]) if shown else ""

@@ -22,7 +22,6 @@ from aiperf.planning.problems import ReadingInterrupted, Settings
 from aiperf.processes import control
 from aiperf.processes.title import hide
 from aiperf.redaction import owner_alone, private, scrubbed
-from aiperf.registry.hooks import Hooks
 from aiperf.registry.imports import IMPORTS
 from aiperf.registry.patience import calls, no_exit
 from aiperf.registry.third_party import blamed
@@ -33,6 +32,7 @@ from aiperf.run.failing import Failing
 from aiperf.run.failure import exit_code
 from aiperf.run.fleet import Fleet
 from aiperf.run.haste import Haste
+from aiperf.run.look import looked
 from aiperf.run.phase import Phase
 from aiperf.run.reach import Reach
 from aiperf.run.start import (
@@ -112,7 +112,7 @@ def execute(
         try:
             outcome = Outcome(signals, console=console, secret_texts=secrets.texts)
             with owner_alone(plan.output.private):
-                return _execute(plan, secrets, settings, outcome, display, registry.hooks(), fleet)
+                return _execute(plan, secrets, settings, outcome, display, registry, fleet)
         except AiperfError as error:
             error.message = scrubbed(error.message, secrets.texts)
             raise
@@ -130,10 +130,11 @@ def display_of(plan: Plan, registry: Registry) -> Display:
 
 
 def _execute(
-    plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, hooks: Hooks, fleet: Fleet
-) -> tuple[Summary, int]:
+    plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, registry: Registry,
+    fleet: Fleet,
+) -> tuple[Summary, int]:  # fmt: skip
     """Run the plan.  A run that ends before its first phase leaves the directory as it was."""
-    hooks.report = outcome.blame
+    registry.hooks().report = outcome.blame
 
     def in_builder() -> None:
         fleet.forget()
@@ -151,7 +152,9 @@ def _execute(
             contextlib.closing(Builder(plan, in_builder, display.log)) as builder,  # forks: before any thread
             calls.watched(environment.plugin_s()),
             no_exit(outcome.warn),
-            contextlib.closing(PlannedRun(plan, secrets, clock, settings, outcome, display, hooks, directories, fleet)) as run,
+            contextlib.closing(
+                PlannedRun(plan, secrets, clock, settings, outcome, display, registry, directories, fleet)
+            ) as run,
         ):
             summary, code = run.execute(builder)
         return summary, code or int(outcome.plugin_failed)  # the last hook is called after the last file
@@ -162,16 +165,18 @@ class PlannedRun:
 
     def __init__(
         self, plan: Plan, secrets: Secrets, clock: RunClock, settings: Settings, outcome: Outcome, display: Display,
-        hooks: Hooks, directories: Directories, fleet: Fleet,
+        registry: Registry, directories: Directories, fleet: Fleet,
     ) -> None:  # fmt: skip
         self.plan, self.secrets, self.clock, self.settings = plan, secrets, clock, settings
-        self.outcome, self.display, self.hooks, self.directories = outcome, display, hooks, directories
+        self.outcome, self.display, self.directories = outcome, display, directories
+        self.registry, self.hooks = registry, registry.hooks()
         fleet.begin(plan, settings.kernel, directories)
         self.fleet, self.children = fleet, fleet.children
         self.companions = Companions(plan, secrets, directories.log_file, outcome.warn, outcome.blame)
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
         self.reach, self.failing = Reach(), Failing()
+        self._looks: dict[str, str] = {}
         self.haste = Haste(self.children, directories.journal)
         self.servers = Servers(plan.target, secrets.headers, self._pause)
 
@@ -196,6 +201,7 @@ class PlannedRun:
         self._end_workers()
         builder.stop()
         self._reduce()
+        self._look()
         self.companions.close()
         summary = self._summarize()
         with watched(self.display, "Writing the data set's files"):
@@ -298,7 +304,7 @@ class PlannedRun:
         columns = {path.name: path.stat().st_size for path in numbered(directory, "columns-*.*")}
         warnings, died = tuple(outcome.warnings), tuple(sorted(outcome.died))
         hurried = outcome.signals.count > 0
-        end = RunEnd(outcome.cut, outcome.incomplete, warnings, requests, died, columns, hurried)
+        end = RunEnd(outcome.cut, outcome.incomplete, warnings, requests, died, columns, hurried, self._looks)
         with contextlib.suppress(OSError):  # a full disk: the run counts as interrupted
             save_run(directory, self.plan, self.clock, end)
 
@@ -312,6 +318,15 @@ class PlannedRun:
         far = partial(_reduced, self.children, self.mailbox)
         self._wait(lambda: len(self.mailbox.reduced) == len(self.children.reducers), "Reducing the rest", far)
         self.outcome.stamp("reduced_ns")
+
+    def _look(self) -> None:
+        """Let verdicts ask the servers where no request of the load's end succeeded; what they find is in ``run.json``."""
+        self.failing.follow(self.mailbox.fresh)
+        causes = self.failing.causes()
+        if causes and not self.outcome.signals.count:
+            with step(self.display, "Asking the servers what they have"):
+                found = looked(self.plan, causes, self.servers, self.registry, self.outcome.blame)
+            self._looks = {name: scrubbed(text, self.secrets.texts) for name, text in found.items()}
 
     def _summarize(self) -> Summary:
         from aiperf.sdk.summary import Summary
@@ -395,7 +410,7 @@ class PlannedRun:
         private(journal / "run-times.json").write_text(json.dumps(self.outcome.times, indent=2) + "\n")
         self.hooks.call("aiperf_run_ended", summary=summary)
         flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
-        return exit_code(summary, self.plan, self.secrets, self.outcome, flag, failed=bool(failures))
+        return exit_code(summary, self.plan, self.outcome, flag, failed=bool(failures))
 
 
 def _entries(data: DataPlan, journal: Path) -> Far:

@@ -220,6 +220,7 @@ class RunEnd(Struct, frozen=True):
     cancelled: a signal ended the load before its last arrival had ended.  hurried: a signal came, whenever, and whoever sent it
     wants the end soon.  incomplete: why the run was cut short, None where nothing did.  requests: by shard, how many it has
     sent; absent where the run can't know.  died: shards that lost a process.  columns: size of each file of columns in bytes.
+    looks: what verdicts found when they asked the servers behind the load.
     """
 
     cancelled: bool = False
@@ -229,6 +230,7 @@ class RunEnd(Struct, frozen=True):
     died: tuple[int, ...] = ()
     columns: dict[str, int] = {}
     hurried: bool = False
+    looks: dict[str, str] = {}
 
 
 class _Run(Struct, frozen=True):

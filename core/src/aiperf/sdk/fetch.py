@@ -121,6 +121,17 @@ class Servers:
         headers = {"Content-Length": "0", **self._headers}
         fetch(f"{base}{path}{mark}{query}", timeout_s, headers=headers, tls=self._tls, method="POST")
 
+    def get(self, url: str, path: str, timeout_s: float, *, most_bytes: int = 1 << 20) -> Fetched:
+        """GET *path* of the server at *url*: one of ``urls``, or another path of its host.
+
+        Raises:
+            FetchError: It answers with another status than 200, can't be reached in time, or is another server.
+        """
+        if all(origin(url) != origin(own) for own in self.urls):
+            raise FetchError(url, "it is none of the run's servers, and gets no header of theirs")
+        base, mark, query = url.partition("?")
+        return fetch(f"{base}{path}{mark}{query}", timeout_s, headers=self._headers, tls=self._tls, most_bytes=most_bytes)
+
     def wait(self, seconds: float) -> bool:
         """Wait; False at once where the run is to end."""
         return self._wait(seconds)

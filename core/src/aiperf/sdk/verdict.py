@@ -16,6 +16,8 @@ from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats
+    from aiperf.sdk.descriptor import Descriptor
+    from aiperf.sdk.fetch import Servers
     from aiperf.sdk.model import ErrorDetails
     from aiperf.sdk.plan import PhasePlan, Plan
     from aiperf.sdk.series import Line, Window
@@ -162,6 +164,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     answers: in this phase; all_answers: in all phases.
     events: of all phases and workers, in the order of each worker.
     models: pairs of the model asked for and the model that answered, as the first answers of each server say it.
+    looks: what :meth:`Verdict.look` of any verdict found behind the load, by name.
     windows: of every phase, in the monotonic clock, as moments of samples are; one that never began has no length.
     read_samples, read_column: what :meth:`samples` and :meth:`column` read from.
     """
@@ -186,6 +189,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     all_answers: AnswerCounts = AnswerCounts()
     events: tuple[WorkerEvent, ...] = ()
     models: tuple[tuple[str, str], ...] = ()
+    looks: dict[str, str] = {}
     windows: tuple[Window, ...] = ()
     read_samples: Callable[[str], Iterator[Line]] = _no_samples
     read_column: Callable[[str], Floats] = _no_column
@@ -206,6 +210,19 @@ class Evidence(Struct, frozen=True, kw_only=True):
         return self.read_column(name)
 
 
+class Look(Struct, frozen=True):
+    """A run in which none of the latest requests succeeded, and what its servers can be asked with.
+
+    causes: kinds that ``explain`` gave, of most failures first.  plan: without secrets.  servers: they take the run's own key
+    and headers.  endpoints: the installed endpoint types as their manifests describe them, the default first.
+    """
+
+    causes: tuple[str, ...]
+    plan: Plan
+    servers: Servers
+    endpoints: tuple[Descriptor, ...]
+
+
 class Verdict(WithOptions[OptionsT]):
     """Judges finished runs.  options: the verdict's own (None where it declares none)."""
 
@@ -224,8 +241,16 @@ class Verdict(WithOptions[OptionsT]):
         """
         return None
 
+    def look(self, look: Look) -> dict[str, str]:
+        """What the servers say when they are asked once more, by a name of the verdict's own; it becomes ``Evidence.looks``.
+
+        Called in the parent process behind a load at whose end no request succeeded, before any judgement; ``aiperf report``
+        has what was found, and asks nobody.  What isn't known within 3 s is left out, so each question needs a time limit.
+        """
+        return {}
+
 
 __all__ = [
-    "CERTAIN", "LIKELY", "POSSIBLE", "AnswerCounts", "ErrorSeen", "Evidence", "Finding", "FindingLevel", "Verdict",
+    "CERTAIN", "LIKELY", "POSSIBLE", "AnswerCounts", "ErrorSeen", "Evidence", "Finding", "FindingLevel", "Look", "Verdict",
     "WorkerEvent", "WorkerTime",
 ]  # fmt: skip

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from aiperf.sdk.columns import NUMBERS, Floats
+from aiperf.sdk.fetch import Servers
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.series import Window
 from aiperf.sdk.summary import Arrivals, Measurement, Quantiles, Result, Summary
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
-from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, Finding, Verdict, WorkerEvent, WorkerTime
+from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, Finding, Look, Verdict, WorkerEvent, WorkerTime
 from msgspec.structs import replace
 
 from aiperf_testing.findings import unlike
@@ -148,6 +149,11 @@ class VerdictContract:
             assert finding is None or checked(finding).sentence == " ".join(finding.sentence.split()), (
                 "explain gives a finding, whose sentence has one line, or None"
             )
+
+    def test_a_look_at_a_server_that_is_not_there_finds_nothing(self) -> None:
+        plan = evidence_of_trouble().plan.replacing(urls=("http://127.0.0.1:9",))
+        found = type(self).verdict(type(self).options).look(Look(("no_route",), plan, Servers(plan.target, {}), ()))
+        assert found == {}, f"look found {found} where nobody answers: what it gives must come from the servers"
 
     def test_the_evidence_stays_as_it_is(self) -> None:
         evidence = evidence_of_trouble()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from aiperf import ErrorDetails, Evidence, Finding, FindingLevel, Verdict
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import without_secrets
-from aiperf.sdk.verdict import LIKELY
+from aiperf.sdk.verdict import LIKELY, Look
 
 from aiperf_verdict_failures.causes import cause_of
 
@@ -35,7 +35,7 @@ class Failures(Verdict[None]):
                 firsts.setdefault(kind, seen.error)
                 urls.setdefault(kind, set()).update(_urls_of(seen.error, evidence))
         for kind, error in firsts.items():
-            _, sentence = cause_of(error, _narrowed(evidence.plan, urls[kind]))
+            _, sentence = cause_of(error, _narrowed(evidence.plan, urls[kind]), evidence.looks)
             everything = counts[kind] == failed and not evidence.summary.valid
             share = "" if everything else f"{counts[kind]:,} of {failed:,} failed requests: "
             numbers: dict[str, int | float] = {"requests": counts[kind], "failed": failed}
@@ -44,6 +44,11 @@ class Failures(Verdict[None]):
     def explain(self, error: ErrorDetails, plan: Plan) -> Finding | None:
         kind, sentence = cause_of(error, plan)
         return Finding(kind, FindingLevel.ADVICE, sentence, LIKELY, scope=SCOPE) if sentence else None
+
+    def look(self, look: Look) -> dict[str, str]:
+        from aiperf_verdict_failures.look import looked  # threads: only where there is something to ask
+
+        return looked(look)
 
 
 def _urls_of(error: ErrorDetails, evidence: Evidence) -> Iterator[str]:

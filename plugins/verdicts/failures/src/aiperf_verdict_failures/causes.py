@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
@@ -99,13 +99,24 @@ def _model(error: ErrorDetails, plan: Plan) -> str:
     return f"the server has no model {names(plan.target.models)}: name one of its own with -m{listed}{_said(error)}"
 
 
-def _route(error: ErrorDetails, plan: Plan) -> str:
+def _place(plan: Plan) -> str:
+    """The path of the requests, whole where it is the same at all servers."""
     path = plan.target.path or ""
     whole = {urlsplit(join_url(url, path)).path for url in plan.target.urls}
-    place = (whole.pop() if len(whole) == 1 else path) or "the path of the URL"
+    return (whole.pop() if len(whole) == 1 else path) or "the path of the URL"
+
+
+def _route(error: ErrorDetails, plan: Plan) -> str:
     return (
-        f"the server has nothing at {place} ({error.code}): is {_urls(plan)} its base address, and --endpoint-type what it"
-        f" speaks? --endpoint gives another path{_said(error)}"
+        f"the server has nothing at {_place(plan)} ({error.code}): is {_urls(plan)} its base address, and --endpoint-type what"
+        f" it speaks? --endpoint gives another path{_said(error)}"
+    )
+
+
+def _other_task(error: ErrorDetails, plan: Plan) -> str:
+    return (
+        f"the server's model doesn't do what the endpoint type {plan.plugins.endpoint.name} asks ({error.code}): name one that"
+        f" fits it with --endpoint-type, or a model that fits with -m{_said(error)}"
     )
 
 
@@ -280,6 +291,10 @@ _MODEL = (
     r"(?i)\bmodels?\b.{0,80}(not (be )?found|does not exist|not exist|unknown|not available|no such)"
     r"|(unknown|invalid|no such) model|no model is called|model_not_found"
 )
+_TASK = (
+    r"(?i)does(n't| not) support (the )?([\w ]{3,30} API\b|embeddings?\b|chat\b|completions?\b|text generation\b|generation\b"
+    r"|pooling\b|scoring\b|scores?\b|rerank(ing)?\b|classification\b)"
+)
 _CONTEXT = (
     r"(?i)context[ _](length|size)|context_length_exceeded|context window|maximum (input|sequence) length"
     r"|(longer|more) than the (model|maximum|context)"
@@ -315,6 +330,7 @@ _RULES = (
     _Rule("long_answer", (400, 413, 422), _LONG_ANSWER, _long_answer),
     _Rule("new_length_name", (400, 422), r"(?i)\buse\W+max_completion_tokens\b", _new_name),
     _Rule("old_length_name", (400, 422), _OLD_NAME, _old_name),
+    _Rule("other_task", (400, 404, 405, 501), _TASK, _other_task),
     _Rule("unknown_model", (400, 404, 422), _MODEL, _model),
     _Rule("no_route", (404, 405), "", _route),
     _Rule("too_large", (413,), "", _large),
@@ -339,18 +355,24 @@ _RULES = (
     _Rule("other_type", (), r"; the answer is [\w.+/-]+$", _page),
 )
 
+ROUTE, MODELS = "route", "models"
+"""What a look at the server tells: where it answers and what to change, and the models that it lists."""
+
 Cause: TypeAlias = tuple[str, str]
 """A kind and a sentence."""
 
 
-def cause_of(error: ErrorDetails, plan: Plan) -> Cause:
-    """What is known of the error's cause; ("", "") where nothing is."""
+def cause_of(error: ErrorDetails, plan: Plan, looks: Mapping[str, str] | None = None) -> Cause:
+    """What is known of the error's cause; ("", "") where nothing is.
+
+    *looks*: what :func:`aiperf_verdict_failures.look.looked` has found.
+    """
     told = _told(error.message)
     for rule in _RULES:
         if rule.codes and error.code not in rule.codes:
             continue
         if re.search(rule.text, told) and re.search(rule.type, error.type or ""):
-            return rule.kind, rule.sentence(error, plan)
+            return rule.kind, _with_looks(rule.kind, rule.sentence(error, plan), error, plan, looks or {})
     if error.cause != REFUSED:
         return "", ""
     if "refused" in f"{error.type} {error.message}".lower():
@@ -358,3 +380,14 @@ def cause_of(error: ErrorDetails, plan: Plan) -> Cause:
     if re.search(_NAMELESS, f"{error.type} {error.message}"):
         return "no_address", _no_address(error, plan)
     return "unreachable", _unreachable(error, plan)
+
+
+def _with_looks(kind: str, sentence: str, error: ErrorDetails, plan: Plan, looks: Mapping[str, str]) -> str:
+    """The sentence with what the server has instead."""
+    if kind == "no_route" and ROUTE in looks:
+        return f"the server has nothing at {_place(plan)} ({error.code}), and answers at {looks[ROUTE]}"
+    if kind == "no_route" and MODELS in looks:
+        return f"{sentence.rstrip('.')}; at /v1/models it lists {looks[MODELS]}"
+    if kind == "unknown_model" and MODELS in looks:
+        return f"the server has no model {names(plan.target.models)}: name one of its own with -m: {looks[MODELS]}"
+    return sentence

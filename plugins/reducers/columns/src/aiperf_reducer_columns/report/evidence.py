@@ -172,13 +172,14 @@ def evidence(
     turnarounds: Merged | None = None, zero_ns: int = 0,
     begin_ns: float = 0.0, single_turn: bool = True, models: Iterable[tuple[str, str]] = (),
     windows: tuple[Window, ...] = (),
+    looks: Mapping[str, str] | None = None,
 ) -> Evidence:  # fmt: skip
     """What verdicts get.
 
     *counts*: by phase.  *intervals*: in which marked chunks came, in ns; *first_intervals*: in which the
     first of answers did.  *zero_ns*: monotonic clock at the run's start.
     *begin_ns*: of the phase.  *single_turn*: conversations have one turn.
-    *models*: the model asked for and the model that answered, of some answers.
+    *models*: the model asked for and the model that answered, of some answers.  *looks*: of the end that the run recorded.
     *windows*: of all phases.
     """
     first = first_intervals or Buckets()
@@ -194,7 +195,8 @@ def evidence(
         preparers=tuple(hooks or [plugins.endpoint.key]), reads=loops.counters.get("reads", 0), precise_timers=PRECISE_TIMERS,
         single_turn=single_turn, opening_ns=tuple(latency_ns for _, latency_ns in own.opening),
         errors=tuple(ErrorSeen(error, count, first_ns - begin_ns) for error, count, first_ns in _errors(own)),
-        windows=windows, models=tuple(sorted(set(models))), answers=_answers(own), all_answers=_answers(*counts.values()),
+        windows=windows, models=tuple(sorted(set(models))), looks=dict(looks or {}),
+        answers=_answers(own), all_answers=_answers(*counts.values()),
         events=tuple(
             WorkerEvent(shard, value["phase"], value["event"], value["at_ns"] - zero_ns, value.get("for_ns", 0))
             for shard, kind, value in events

@@ -250,6 +250,7 @@ class _Merging:
             turnarounds=self.folds[phase.index].get(TURNAROUND), zero_ns=self.clock.started_mono_ns, begin_ns=begin_ns,
             single_turn=Store(self.journal).max_turns == 1, models=[pair for part in self.parts for pair in part.models],
             windows=self._windows,
+            looks=None if self.end is None else self.end.looks,
         )  # fmt: skip
         kept, failures = Kept(self.journal, phase.index), list[str]()
         known = replace(known, read_samples=kept.samples, read_column=kept.column)
