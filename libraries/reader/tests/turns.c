@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "reader.h"
 
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -20,6 +22,7 @@ struct stream {
 
 static struct stream streams[SOCKETS];
 static struct reader reader;
+static int listening;
 
 static char byte_of(uint64_t token, uint64_t n) { return (char)(n * 31 + token + (token >> 32)); }
 
@@ -28,9 +31,21 @@ static void fail(const char *what) {
   exit(1);
 }
 
+/* TCP, whose segments are counted and which can be reset. */
+static void connect_both(int both[2]) {
+  struct sockaddr_in address;
+  socklen_t size = sizeof address;
+  if (getsockname(listening, (struct sockaddr *)&address, &size)) fail("no address");
+  both[0] = socket(AF_INET, SOCK_STREAM, 0);
+  if (connect(both[0], (struct sockaddr *)&address, size)) fail("no connection");
+  both[1] = accept4(listening, NULL, NULL, SOCK_NONBLOCK);
+  if (both[1] < 0) fail("no connection");
+}
+
 static void open_stream(struct stream *each) {
   int both[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, both)) fail("no sockets");
+  if (random() % 4 == 0) connect_both(both);
+  else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, both)) fail("no sockets");
   int64_t token = reader_add(&reader, both[0]);
   if (token < 0) fail("a socket can't be added");
   *each = (struct stream){.near = both[0], .far = both[1], .token = (uint64_t)token};
@@ -39,6 +54,12 @@ static void open_stream(struct stream *each) {
 static void close_far(struct stream *each) {
   if (each->far >= 0) close(each->far);
   each->far = -1;
+}
+
+static void reset_far(struct stream *each) {
+  struct linger at_once = {.l_onoff = 1};
+  if (each->far >= 0) setsockopt(each->far, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  close_far(each);
 }
 
 static void close_stream(struct stream *each) {
@@ -62,8 +83,9 @@ static void check(const struct reader_record *record) {
     struct stream *each = &streams[n];
     if (each->near < 0 || each->token != record->token) continue;
     if (each->over) fail("a record behind the end");
+    if (record->empty_ns > record->read_ns) fail("a socket that was seen empty behind its read");
     if (record->length <= 0) {
-      if (each->taken != each->sent) fail("the end before all bytes");
+      if (record->length == 0 ? each->taken != each->sent : record->length != -ECONNRESET) fail("the end before all bytes");
       each->over = true;
     }
     const char *data = reader_data(&reader, record);
@@ -88,6 +110,7 @@ static void turn(struct stream *each) {
     case 1: close_far(each); break;
     case 2: case 3: case 4: take(1 + (uint64_t)random() % 16); break;
     case 5: reader_quiet(&reader, each->token); break;
+    case 6: if (random() % 4 == 0) reset_far(each); break;
     default: speak(each);
   }
 }
@@ -101,6 +124,9 @@ static bool any_open(void) {
 int main(int argc, char **argv) {
   if (argc != 3) return 2;
   srandom((unsigned)atoi(argv[1]));
+  struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  listening = socket(AF_INET, SOCK_STREAM, 0);
+  if (bind(listening, (struct sockaddr *)&local, sizeof local) || listen(listening, SOCKETS)) fail("nobody listens");
   if (reader_start(&reader, 16, 2 * READER_READ_BYTES, SLOTS)) fail("no reader");
   for (int n = 0; n < SOCKETS; n++) streams[n].near = streams[n].far = -1;
   for (long turns = atol(argv[2]); turns > 0; turns--) turn(&streams[random() % SOCKETS]);
