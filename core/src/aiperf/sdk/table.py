@@ -19,8 +19,9 @@ from aiperf.sdk.options import OptionsT, WithOptions
 if TYPE_CHECKING:
     from aiperf.sdk.verdict import Evidence
 
-Cell: TypeAlias = str | bool | int | float | None
-"""A cell of a table; None where there is nothing to say.  A number that isn't finite is left out of files."""
+Cell: TypeAlias = str | bool | int | float | tuple[float, ...] | None
+"""A cell of a table; None where there is nothing to say.  A number that isn't finite is left out of files.  Several numbers, as
+the points of a curve, are a list in JSON; people see how many there are."""
 
 _Name: TypeAlias = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$", max_length=64)]
 

@@ -238,11 +238,13 @@ def test_a_telemetry_source_has_a_short_table_of_the_profiling_phase():
 
 def test_a_telemetry_table_is_cut_fits_and_names_failed_samples():
     stats = {"avg": 1e9, "min": 1e9, "max": 1e9, "p99": 1e9}
-    many = [series(f"a_series_of_a_long_name_{n}", "gauge", stats) for n in range(15)]
-    text = render(sampled(*many, failed=3), 60)
+    many = [series(f"a_series_of_a_long_name_{n}", "gauge", stats) for n in range(403)]
+    text = render(sampled(*many, failed=3), 60, verbose=True)
     assert max(map(cells_of, text.splitlines())) <= 60
-    assert len([line for line in text.splitlines() if "1,000,000,000" in line]) == 12
+    assert len([line for line in text.splitlines() if "1,000,000,000" in line]) == 400
     assert "3 further series stand in the JSON." in text
+    text = render(sampled(*many, failed=3), 60)
+    assert "Telemetry: vitals: 403 series; -v shows them." in text and "a_series" not in text
     assert "3 of its samples failed, 6 were missed for want of time." in text
     assert "Telemetry" not in render(sampled(series("machine", "info", {"count": 3})), 80)
 

@@ -67,7 +67,7 @@ def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bo
     seen = (Shown.ALWAYS, Shown.VERBOSE) if verbose else (Shown.ALWAYS,)
     more = (
         _survival(summary, look, width), _urls(summary, look, width),
-        *(sampled(source, summary, look, width) for source in summary.telemetry),
+        *(sampled(source, summary, look, width, verbose=verbose) for source in summary.telemetry),
         *(shown(one, look, width) for one in summary.tables if one.shown in seen),
     )  # fmt: skip
     warnings, about = _warnings(summary, look, width), _about(summary, width)

@@ -56,4 +56,4 @@ def _cell(cell: Cell) -> str:
         return f"{cell:,}"
     if isinstance(cell, float):
         return "" if not math.isfinite(cell) else f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
-    return clean(cell)
+    return f"{len(cell):,} values" if isinstance(cell, tuple) else clean(cell)

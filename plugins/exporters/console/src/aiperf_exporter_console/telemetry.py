@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from aiperf import Summary
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, total, wrap
 
-_MOST = 12
-"""Series of a source that are shown."""
+_MOST, _MOST_VERBOSE = 12, 400
+"""Series of a source with a table in every report, and of one that is shown with ``-v``."""
 _COLUMNS = ("avg", "min", "max", "p50", "p99", "total", "rate/s")
 _DROPPED = ("min", "p50", "total", "max", "rate/s")
 """What a narrow table does without, first to go first."""
@@ -19,13 +19,26 @@ _LABEL_CELLS = 22
 """Cells of the terminal that a label gets at least, where columns are left out for it."""
 
 
-def sampled(source: SourceSummary, summary: Summary, look: Look, width: int) -> Iterator[str]:
-    """The table of one source; nothing where it has no series with numbers."""
+def sampled(source: SourceSummary, summary: Summary, look: Look, width: int, *, verbose: bool) -> Iterator[str]:
+    """The table of one source; nothing where it has no series with numbers, and without *verbose* a line where it has many."""
     main = next((phase.index for phase in summary.phases if phase.kind == "profiling"), None)
     known = [series for series in source.series if series.phase == main and series.kind != "info"]
     if not known:
         return
-    rows = [(_label(series), _cells(series)) for series in known[:_MOST]]
+    title, lines = clean(f"Telemetry: {source.name}"), []
+    if len(known) <= _MOST or verbose:
+        yield from _table(title, known[:_MOST_VERBOSE], look, width)
+        lines += [f"{len(known) - _MOST_VERBOSE:,} further series stand in the JSON."] if len(known) > _MOST_VERBOSE else []
+    else:
+        yield from wrap(f"{title}: {len(known):,} series; -v shows them.", width)
+    if source.failed or source.missed:
+        lines.append(f"{source.failed:,} of its samples failed, {source.missed:,} were missed for want of time.")
+    for line in lines:
+        yield from wrap(line, width)
+
+
+def _table(title: str, known: Sequence[SeriesSummary], look: Look, width: int) -> Iterator[str]:
+    rows = [(_label(series), _cells(series)) for series in known]
     kept = [name for name in _COLUMNS if any(cells[name] for _, cells in rows)]
     natural = max(cells_of(label) for label in ("Series", *(label for label, _ in rows)))
 
@@ -38,13 +51,7 @@ def sampled(source: SourceSummary, summary: Summary, look: Look, width: int) -> 
         kept = [each for each in kept if each != name]
     room = max(_LABEL_CELLS, width - total([0, *map(wide, kept)]))
     shown = [(look.words(label), *(cells[name] for name in kept)) for label, cells in rows]
-    widths = [min(natural, room), *map(wide, kept)]
-    yield from table(look, clean(f"Telemetry: {source.name}"), ["Series", *kept], shown, widths, right=len(kept))
-    lines = [f"{len(known) - _MOST:,} further series stand in the JSON."] if len(known) > _MOST else []
-    if source.failed or source.missed:
-        lines.append(f"{source.failed:,} of its samples failed, {source.missed:,} were missed for want of time.")
-    for line in lines:
-        yield from wrap(line, width)
+    yield from table(look, title, ["Series", *kept], shown, [min(natural, room), *map(wide, kept)], right=len(kept))
 
 
 def _label(series: SeriesSummary) -> str:
