@@ -1,0 +1,67 @@
+"""What the client saw: latencies, requests and tokens, of the whole run or of one of its URLs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from urllib.parse import urlsplit
+
+import numpy as np
+from aiperf import Evidence
+from aiperf.sdk.columns import Floats
+
+_COMPLETED = 0
+
+
+def url_of(evidence: Evidence, target: str) -> int | None:
+    """The index of the run's URL at whose host and port *target* is; None for another host, and where there is one URL."""
+    places = [urlsplit(url).netloc.rpartition("@")[2] for url in evidence.plan.target.urls]
+    place = urlsplit(target).netloc.rpartition("@")[2]
+    return places.index(place) if len(places) > 1 and place in places else None
+
+
+class Client:
+    """The client's side.  *url*: of requests to the URL of this index alone; None for all."""
+
+    def __init__(self, evidence: Evidence, url: int | None) -> None:
+        self._evidence, self._url = evidence, url
+        summary = evidence.summary
+        self._results = summary.results if url is None or url >= len(summary.urls) else summary.urls[url].results
+        error = summary.measurement.client_error_ms
+        self.error_ms = 0.0 if error is None else error.p99
+
+    def latency(self, tag: str | None, statistic: str) -> float | None:
+        """A statistic of a metric, in ms; None where the run has it not."""
+        result = self._results.get(tag or "")
+        return None if result is None or result.unit != "ms" else result.stats.get(statistic)
+
+    @cached_property
+    def completed(self) -> int:
+        """Requests with a whole answer."""
+        return int((self._column("outcome") == _COMPLETED).sum())
+
+    @cached_property
+    def sent(self) -> int:
+        """Requests of which the server may know: a byte of them was sent."""
+        return int(np.isfinite(self._column("sent_ns")).sum())
+
+    def usage(self, name: str) -> float | None:
+        """A sum of the server's own counts in answers; None where an answer has none."""
+        counts = self._column(name)[self._column("outcome") == _COMPLETED]
+        return float(counts.sum()) if len(counts) and np.isfinite(counts).all() else None
+
+    def counted(self, *names: str) -> float | None:
+        """A sum of the run's own counts of completed requests; None where the first of them is unknown."""
+        good = self._column("outcome") == _COMPLETED
+        first, *others = (self._column(name)[good] for name in names)
+        if not len(first) or not np.isfinite(first).all():
+            return None
+        return float(first.sum() + sum(np.nansum(other) for other in others))
+
+    def cached_share(self) -> float | None:
+        """The part (%) of prompt tokens that the server says it found in its cache."""
+        prompt, cached = self.usage("usage_prompt_tokens"), self.usage("usage_cached_tokens")
+        return None if not prompt or cached is None else 100 * cached / prompt
+
+    def _column(self, name: str) -> Floats:
+        column = self._evidence.column(name)
+        return column if self._url is None else column[self._evidence.column("url") == self._url]
