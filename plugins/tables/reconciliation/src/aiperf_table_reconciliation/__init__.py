@@ -71,9 +71,9 @@ def _servers(series: Sequence[SeriesSummary]) -> Iterator[tuple[str, Server]]:
 
 def _curves(evidence: Evidence) -> Iterator[tuple[Cell, ...]]:
     """A row for each quantity of each target and engine, with its points."""
-    window = next((each for each in evidence.windows if each.phase == evidence.phase.index), None)
-    for source in evidence.summary.telemetry if window is not None else ():
-        if any(engine_of(one.name) is not None for one in source.series):
+    known = [source for source in evidence.summary.telemetry if any(engine_of(one.name) is not None for one in source.series)]
+    for window in (each for each in evidence.windows if each.phase == evidence.phase.index):
+        for source in known:
             for target, engine, quantity, unit, points in over_time(evidence.samples(source.name), window):
                 seconds, values = zip(*points, strict=True)
                 yield quantity, unit, seconds, values, engine.name, target

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from aiperf.sdk.series import Line, Sample, SeriesHeader, SourceHeader, Value, Window
+from aiperf.sdk.telemetry import SeriesKind
 
 from aiperf_table_reconciliation.engines import Engine, engine_of
 
 MOST_POINTS = 256
 """Points of a quantity; with more, the least and the greatest of each 128th of the time stay."""
-_COUNTER, _TOTAL = "counter", "_total"
+_TOTAL = "_total"
 
 Points = list[tuple[float, float]]
 """Seconds since the begin of the phase, and values."""
@@ -77,7 +78,7 @@ class _Followed:
     def takes(self, series: SeriesHeader) -> bool:
         """Whether a quantity needs the series; remember it then."""
         name = series.name.removeprefix(self.engine.prefix)
-        name = name.removesuffix(_TOTAL) if series.kind == _COUNTER else name
+        name = name.removesuffix(_TOTAL) if series.kind is SeriesKind.COUNTER else name
         if name not in _needed(self.engine):
             return False
         self._families[series.id], self._labels[series.id] = name, series.labels
@@ -100,14 +101,13 @@ class _Followed:
                     self._gauge(level.quantity, level.unit, self._level(numbers, level.scale, level.mean, level.parts), at_ns)
                     break
         for latency in self.engine.latencies:
-            family = next((name for name in latency.families if known.get(name)), None)
-            if family is not None:
-                summed, count = _histograms(known[family])
+            if observed := next((known[name] for name in latency.families if known.get(name)), None):
+                summed, count = _histograms(observed)
                 self._growth(latency.quantity, "ms", at_ns, summed * latency.scale, count)
         for count_of in self.engine.counts:
-            family = next((name for name in count_of.families if known.get(name)), None)
-            if family is not None:
-                whole = sum(_sum(value) for name in (family, *count_of.besides) for _, value in known.get(name, ()))
+            if counted := next((known[name] for name in count_of.families if known.get(name)), None):
+                more = [value for name in count_of.besides for value in known.get(name, ())]
+                whole = sum(_sum(value) for _, value in (*counted, *more))
                 self._growth(count_of.quantity, f"{count_of.unit}/s", at_ns, whole, at_ns / 1e9)
 
     def _level(
