@@ -201,6 +201,9 @@ class _Merging:
             plan, counts, outcome, folds.get(SLIP), folds.get(TURNAROUND), loops,
             lateness=lateness, clock_steps=sum(part.clock_steps for part in self.parts), polls=folds.get(POLLS),
         )  # fmt: skip
+        survived, urls = survival(self.catalogue, folds), self._urls(main_plan, counts)
+        late = [*self.plugin_folds.off.values(), *self.analyses.warnings]
+        late += lacking(self._telemetry, {each.index: each.name for each in plan.load.phases})
         summary = Summary(
             plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases), measured,
             self._delivered(main_plan, counts, outcome, begin),
@@ -209,11 +212,11 @@ class _Merging:
             valid=main.valid, failed=main.failed, cancelled=ended.cancelled, incomplete_reason="; ".join(reasons) or None,
             complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
             finish_reasons=dict(sorted(counts.reasons.items(), key=lambda each: (-each[1], each[0]))),
-            survival=survival(self.catalogue, folds), slices=slices, urls=self._urls(main_plan, counts),
+            survival=survived, slices=slices, urls=urls,
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
             telemetry=self._telemetry,
             observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
-            warnings=tuple(dict.fromkeys([*ended.warnings, *self.warnings, *self._late_warnings(), *self.failures])),
+            warnings=tuple(dict.fromkeys([*ended.warnings, *self.warnings, *late, *self.failures])),
             run_warnings=ended.warnings, extra={name: told for name, told in extra.items() if told},
         )  # fmt: skip
         return self._judged(summary, main_plan, loops, begin)
@@ -230,14 +233,7 @@ class _Merging:
     def _windows(self) -> tuple[Window, ...]:
         """A window for each phase."""
         zero = self.clock.started_mono_ns
-        return tuple(
-            Window(each.index, *(zero + round(at) for at in self._window(each))) for each in self.plan.load.phases
-        )
-
-    def _late_warnings(self) -> list[str]:
-        """Sentences on analyses and folds that failed while the summary was made, and on telemetry that lacks something."""
-        names = {phase.index: phase.name for phase in self.plan.load.phases}
-        return [*self.plugin_folds.off.values(), *self.analyses.warnings, *lacking(self._telemetry, names)]
+        return tuple(Window(each.index, *(zero + round(at) for at in self._window(each))) for each in self.plan.load.phases)
 
     def _judged(self, summary: Summary, phase: PhasePlan, loops: Loops, begin_ns: float) -> Summary:
         """The summary with what the verdicts find."""
@@ -249,8 +245,7 @@ class _Merging:
             summary, self.plan, phase, self.counts, loops, self.events, intervals=intervals, first_intervals=first,
             turnarounds=self.folds[phase.index].get(TURNAROUND), zero_ns=self.clock.started_mono_ns, begin_ns=begin_ns,
             single_turn=Store(self.journal).max_turns == 1, models=[pair for part in self.parts for pair in part.models],
-            windows=self._windows,
-            looks=None if self.end is None else self.end.looks,
+            windows=self._windows, looks=None if self.end is None else self.end.looks,
         )  # fmt: skip
         kept, failures = Kept(self.journal, phase.index), list[str]()
         known = replace(known, read_samples=kept.samples, read_column=kept.column)
