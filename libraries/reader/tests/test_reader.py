@@ -91,12 +91,19 @@ def ended(records: list[Record]) -> bool:
     return bool(records) and records[-1][1] == b""
 
 
+def stamped(reader: SocketReader, pair: Pair) -> bool:
+    """Whether a byte has a stamp: Linux switches stamping on for the machine, a moment after the first socket asks."""
+    pair.far.send(b"?")
+    return taken(reader, bool)[-1][2] > 0
+
+
 def test_each_piece_has_a_stamp_of_its_own_though_nobody_takes_it(reader: SocketReader, pair: Pair) -> None:
     token, pieces = reader.add(pair.near.fileno()), [b"one", b"two", b"three"]
-    before_ns = time.time_ns()
+    eventually(lambda: stamped(reader, pair))
+    before_ns, before = time.time_ns(), reader.reads
     for count, piece in enumerate(pieces, 1):
         pair.far.send(piece)
-        while reader.reads < count:
+        while reader.reads < before + count:
             time.sleep(0.001)
     found = taken(reader, lambda records: len(records) == len(pieces))
     assert [(each[0], each[1], each[4]) for each in found] == [(token, piece, 0) for piece in pieces]
@@ -243,13 +250,40 @@ def test_a_closed_reader_says_so(pair: Pair) -> None:
             call()
 
 
-def test_a_system_without_room_refuses_with_its_reason() -> None:
+OPEN = "try: r.SocketReader.opened()\nexcept r.ReaderError as error: print(error)"
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "why"),
+    [
+        ("NOFILE", "4", "Too many open files"),
+        ("AS", "4096 * int(open('/proc/self/statm').read().split()[0]) + (1 << 20)", "Cannot allocate memory"),
+        ("NPROC", "0", "Resource temporarily unavailable"),
+    ],
+)
+def test_a_system_without_room_refuses_with_its_reason(limit: str, value: str, why: str) -> None:
+    """Descriptors, memory, processes: ulimit -n, -v, -u.  The last one does not hold for root."""
     code = (
-        "import resource, aiperf_reader as r; resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))\n"
-        "try: r.SocketReader.opened()\nexcept r.ReaderError as error: print(error)"
+        "import os, resource, aiperf_reader as r\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"
+        f"most = {value}; resource.setrlimit(resource.RLIMIT_{limit}, (most, most))\n{OPEN}"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "the system refuses the reader's thread: Too many open files\n"
+    assert done.stdout == f"the system refuses the reader's thread: {why}\n"
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+@pytest.mark.parametrize("call", ["int eventfd(unsigned count, int flags)", "int epoll_create1(int flags)"])
+def test_a_system_without_eventfd_or_epoll_refuses_with_its_reason(call: str, tmp_path: Path) -> None:
+    (tmp_path / "none.c").write_text(f"#include <errno.h>\n{call} {{ errno = ENOSYS; return -1; }}\n")
+    words = ["-shared", "-fPIC", "-o", str(tmp_path / "none.so"), str(tmp_path / "none.c")]
+    subprocess.run([str(COMPILER), *words], check=True)
+    environment = {**os.environ, "LD_PRELOAD": str(tmp_path / "none.so")}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import aiperf_reader as r\n{OPEN}"],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "the system refuses the reader's thread: Function not implemented\n"
 
 
 @pytest.mark.parametrize("damage", ["missing", "garbage", "of other sources"])

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import resource
+import socket
+import threading
+import time
 
 import aiperf_reader
 import pytest
 from aiperf.sdk.errors import ConfigError
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.plan import TlsPlan
+from aiperf.sdk.transport import Exchange, Shape, TransportSettings
 from aiperf_reader import ReaderError
+from aiperf_transport_sockets import KernelTransport
 from aiperf_transport_sockets.poller import chosen_reader
 
 WHY = "it was installed where there is no C compiler, or no headers of Python"
@@ -63,3 +72,65 @@ def test_another_word_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIPERF_READER", "fast")
     with pytest.raises(ConfigError, match="AIPERF_READER is 'fast'; it must be auto, compiled or python"):
         chosen_reader()
+
+
+FLOOD_BYTES, PATIENCE_S = 64 << 20, 60.0
+"""Far more than the ring; against hanging."""
+
+
+class Slow:
+    """A sink that stands still at the first piece until reading pauses, where a thread reads."""
+
+    def __init__(self) -> None:
+        self.received, self.over = 0, asyncio.Event()
+        self.error: ErrorDetails | None = None
+        self.transport: KernelTransport | None = None
+
+    def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
+        assert self.transport is not None
+        reader, until_s = self.transport.reader, time.monotonic() + PATIENCE_S
+        while reader is not None and not reader.pauses[0] and time.monotonic() < until_s:
+            time.sleep(0.001)
+        self.received += len(body)
+
+    def done(self, exchange: Exchange, error: ErrorDetails | None) -> None:
+        self.error = error
+        self.over.set()
+
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None: ...
+    def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None: ...
+    def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None: ...
+    def written(self, exchange: Exchange) -> None: ...
+
+
+def flood(listening: socket.socket) -> None:
+    """Answers one request with as much as goes, as fast as it goes."""
+    near, _ = listening.accept()
+    with near:
+        near.recv(65536)
+        near.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % FLOOD_BYTES)
+        for _ in range(FLOOD_BYTES >> 20):
+            near.sendall(bytes(1 << 20))
+
+
+def test_a_server_faster_than_the_worker_is_slowed_down_and_nothing_is_lost(reader: str) -> None:
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    async def scene(url: str) -> dict[str, int]:
+        sink = Slow()
+        transport = sink.transport = KernelTransport(TransportSettings((url,), TlsPlan()), sink, asyncio.get_running_loop())
+        await transport.open()
+        transport.send(Exchange(0, Shape(f"{url}/ask", {}, ()), b"", "r", "s", 0))
+        await asyncio.wait_for(sink.over.wait(), PATIENCE_S)
+        assert (sink.error, sink.received) == (None, FLOOD_BYTES)
+        counts = transport.statistics
+        await transport.close()
+        return counts
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=flood, args=(listening,))
+        server.start()
+        counts = asyncio.run(scene(f"http://127.0.0.1:{listening.getsockname()[1]}"))
+        server.join()
+    assert (counts["reader_pauses"] > 0, counts["reader_paused_ns"] > 0) == (reader == "compiled",) * 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < FLOOD_BYTES >> 11, "half of the flood, in KiB"
