@@ -19,7 +19,7 @@ import msgspec
 import pytest
 from aiperf.results import open_run
 from aiperf.sdk.categories import CATEGORIES
-from aiperf_command_simulate.testing import Simulator
+from aiperf_command_simulate.testing import Simulator, running
 from environments import Shelf, suite
 from program import Done, Program
 from requirements import ROOT
@@ -279,6 +279,32 @@ def test_third_party_telemetry_reaches_every_output(aiperf: Program, simulator: 
     raw = [each for each in open_run(done.artifacts).telemetry() if each.source == "vitals"]
     samples = {(each.name, *each.labels.values()): each for each in raw}
     assert samples.keys() == series.keys() and samples["load", "1m"].kind == "gauge"
+
+
+def test_a_source_with_two_targets_counts_what_each_server_counted(aiperf: Program, simulator: Simulator) -> None:
+    with running(first_token_ms=20) as other:
+        asked = [*RUN[:-4], "--url", simulator.url, "--url", other.url, "--warmup-request-count", 10, "--turnstiles", 0.1]
+        done = aiperf("profile", *asked, "--request-count", 100, "--concurrency", 4, "--slice-duration", 0.1, "--ui", "none")
+        assert done.code == 0, done.err
+        counted = {server.url: server.summary()["requests"] for server in (simulator, other)}
+    assert sum(counted.values()) == 110
+    (source,) = [source for source in done.json()["telemetry"] if source["source"] == "turnstiles"]
+    totals = {(row["phase"], row["target"]): row["stats"]["total"] for row in source["series"] if row["name"] == "visitors"}
+    assert {url: totals[0, url] + totals[1, url] for url in counted} == counted
+    assert [sum(total for (phase, _), total in totals.items() if phase == index) for index in (0, 1)] == [10, 100]
+    slices = json.loads((done.artifacts / "profile_export_aiperf_timeslices.json").read_text())["timeslices"]
+    parts = [row for one in slices for row in one["telemetry"] if row["name"] == "visitors"]
+    assert sum(row["stats"]["total"] for row in parts) == pytest.approx(100)
+    about = {target["name"]: target for target in source["targets"]}
+    assert about.keys() == counted.keys()
+    for target in about.values():
+        assert target["samples"] >= 5 and target["failed"] == 0 and "unsettled_phases" not in target
+        assert target["first_fetch_ns"] < target["last_update_ns"] <= target["last_fetch_ns"]
+        assert target["avg_fetch_latency_ms"] > 0 and target["unique_updates"] <= target["samples"]
+    raw = [each for each in open_run(done.artifacts).telemetry() if (each.source, each.name) == ("turnstiles", "visitors")]
+    assert {each.target: each.values[-1] for each in raw} == counted
+    assert aiperf("report", done.artifacts).code == 0
+    assert source in done.json()["telemetry"]
 
 
 def test_a_third_party_command_runs_loads_and_shows_them_on_its_display(aiperf: Program, simulator: Simulator) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 from aiperf.rundir.samples import SampleWriter, read_samples, sample_path
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.series import Line, Moment, Series, SeriesHeader, SourceHeader, Window
+from aiperf.sdk.series import Line, Moment, Sample, Series, SeriesHeader, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary, Summary
 from aiperf.sdk.telemetry import Point, SeriesDeclaration, SeriesKind, SeriesTable
 from aiperf_testing.journals import CLOCK, Recording, event
@@ -48,6 +49,51 @@ def test_a_table_makes_points_of_its_series() -> None:
 def test_a_table_refuses_other_series_and_labels(name: str, labels: tuple[str, ...], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         TABLE.point(name, 1.0, *labels)
+
+
+# Samples on disk
+
+
+def written(folder: Path, *samples: list[Point]) -> tuple[list[Sample], list[str]]:
+    """The samples of one target, ten seconds apart, and what was said of them."""
+    path = sample_path(folder, 0)
+    writer = SampleWriter(path, SourceHeader(sample_ref("telemetry", name="t"), 1.0))
+    said = [sentence for at, points in enumerate(samples) for sentence in writer.add(points, Moment(10 * at * S, 0, 0, 0))]
+    writer.close()
+    return [line for line in read_samples(path) if isinstance(line, Sample)], said
+
+
+def test_only_changed_values_are_written_and_all_of_them_once_a_minute(tmp_path: Path) -> None:
+    steady, moving = Point("g", 5.0), [Point("c", float(at), SeriesKind.COUNTER) for at in range(8)]
+    samples, said = written(tmp_path, *([steady, each] for each in moving))
+    assert [sample.values for sample in samples] == [{0: 5, 1: 0}, *({1: at} for at in range(1, 6)), {0: 5, 1: 6}, {1: 7}]
+    assert [sample.whole for sample in samples] == [True, *[False] * 5, True, False] and not said
+
+
+def test_a_series_that_ends_is_said_and_may_come_back(tmp_path: Path) -> None:
+    here, other = Point("g", 5.0), Point("h", 1.0)
+    gone = [Point("g", math.nan), other], [Point("g", math.inf), other], [other]
+    samples, _ = written(tmp_path, [here, other], gone[0], gone[1], [here, other], gone[2], [other], [here, other])
+    assert [sample.ended for sample in samples] == [[], [0], [], [], [0], [], []]
+    assert [sample.values for sample in samples][1:] == [{}, {}, {0: 5}, {}, {}, {0: 5, 1: 1}]
+
+
+def test_of_a_series_that_occurs_twice_the_last_value_counts(tmp_path: Path) -> None:
+    samples, _ = written(tmp_path, [Point("g", 1.0), Point("g", 2.0)], [Point("g", 3.0), Point("g", 2.0)], [Point("g", 2.0)])
+    assert [sample.values.get(0, 2) for sample in samples] == [2, 2, 2]
+
+
+def test_a_value_with_a_time_of_its_own_is_written_once(tmp_path: Path) -> None:
+    first, later = Point("g", 1.0, at_ns=5), Point("g", 1.0, at_ns=7)
+    samples, _ = written(tmp_path, [first], [first], [later], [first])
+    assert [sample.timed for sample in samples] == [[(0, 5, 1)], [], [(0, 7, 1)], []]
+
+
+def test_a_hundred_thousand_series_are_kept_and_one_more_is_said(tmp_path: Path) -> None:
+    points = [Point("g", float(n), labels={"n": str(n)}) for n in range(100_001)]
+    samples, said = written(tmp_path, points, points)
+    assert [len(sample.values) for sample in samples] == [100_000, 0]
+    assert set(said) == {"has more than 100,000 series; further ones are left out"}
 
 
 # Statistics
