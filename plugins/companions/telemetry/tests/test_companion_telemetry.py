@@ -271,7 +271,7 @@ def test_wrong_targets_are_a_sentence(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_target_that_hangs_misses_its_own_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At an edge it is waited for once, and no more until it answers."""
-    targets = [Cellar("a", 1.0, lambda: [Point("rain", 1.0)]), Cellar("b", 1.0, lambda: [Point("rain", 2.0)])]
+    targets = [Cellar(name, 1.0, lambda: [Point("rain", 1.0, SeriesKind.COUNTER)]) for name in "ab"]
     monkeypatch.setattr(Thermometer, "targets", lambda self: targets)
     bench = Bench(tmp_path / "samples")
     hanging = bench.process.loops[1]

@@ -39,15 +39,16 @@ class Edges:
         self._waiting = {loop.number for loop in loops} - self._late
         self._ask(loops, Ask(self._first, edge.phase, edge.edge), runs=edge.edge != END)
 
-    def answered(self, target: int, asked: int, began_ns: int, *, agrees: bool) -> None:
-        """A target gave a sample, or failed to.  agrees: its counters are those of the sample before."""
+    def answered(self, target: int, asked: int, began_ns: int, *, agrees: bool, counts: bool) -> None:
+        """A target gave a sample, or failed to.  counts: it has counters of requests; agrees: they are those of the sample
+        before."""
         if asked:
             self._late.discard(target)
         edge = self._edge
         if edge is None or asked < self._first:
             return
         samples = self._samples[target] = self._samples.get(target, 0) + 1
-        if edge.edge == END and (samples == 1 or (edge.last and not agrees)):
+        if edge.edge == END and counts and (samples == 1 or (edge.last and not agrees)):
             self._again_ns[target] = began_ns + AGAIN_NS
         else:
             self._waiting.discard(target)

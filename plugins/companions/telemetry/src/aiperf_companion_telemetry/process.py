@@ -195,7 +195,8 @@ class SourceProcess:
             if taken.points is not None:
                 name = self._start.ref.name
                 self._hooks.call("aiperf_samples_arrived", source=name, points=taken.points, moment=taken.moment)
-        self._edges.answered(taken.target, taken.asked, taken.began_ns, agrees=agrees)
+        counts = recording.counts(taken.target)
+        self._edges.answered(taken.target, taken.asked, taken.began_ns, agrees=agrees, counts=counts)
         if self._silent:
             self._silent.discard(taken.target)
             if not self._silent:

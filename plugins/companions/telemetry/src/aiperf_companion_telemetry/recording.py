@@ -35,6 +35,9 @@ class Recording:
         self._counting: set[int] = set()
         """The counters and histograms of requests."""
         self._folder: PluginRef | None = None if start.series is None else start.series[0]
+        self._kept: set[int] = set()
+        self._counters: set[int] = set()
+        """Targets that have given a sample, and those of them with counters of requests."""
         self._fold: RunningSeries | None = None
         self._steps: list[Callable[[RunningSeries], None]] = []
         """What the folds wait for, until they begin."""
@@ -62,6 +65,7 @@ class Recording:
                 self._fail(writer, taken, failures[0], who)
                 return False
             writer.write(sample)
+            self._kept.add(taken.target)
         except OSError as error:
             self._report(f"{self._start.ref} stops: its samples can't be written: {why(error)}")
             self.failed = True
@@ -71,6 +75,10 @@ class Recording:
                 self._told.add(told)
                 self._report(told)
         return self._counting.isdisjoint(writer.changed)
+
+    def counts(self, target: int) -> bool:
+        """Whether the target has counters of requests, or may have them: it has given no sample yet."""
+        return target in self._counters or target not in self._kept
 
     def begin(self, phase: int, at_ns: int) -> None:
         """The phase begins."""
@@ -113,6 +121,7 @@ class Recording:
     def _written(self, line: Line) -> None:
         if isinstance(line, SeriesHeader) and line.kind in (SeriesKind.COUNTER, SeriesKind.HISTOGRAM) and not line.flows:
             self._counting.add(line.id)
+            self._counters.add(line.target)
         self._folding(lambda fold: fold.take(line))
 
     def _fail(self, writer: SampleWriter, taken: Taken, failure: str, who: str) -> None:

@@ -12,7 +12,7 @@ class {{ cookiecutter.__class }}(TelemetrySource):
     """Samples how many tasks ran or waited for a core in the last minute.
 
     It is asked at both edges of each phase and every *interval_s* in between, in a process of its own.  A source of several
-    servers or devices gives a ``TelemetryTarget`` for each in ``targets``, which has a thread of its own.  One that reads a page
+    servers or devices gives a ``TelemetryTarget`` for each in ``targets``, with a thread of its own.  One that reads a page
     over HTTP uses ``self.context.fetch(url)``: it has the run's certificates, and its headers for the tested servers.
     """
 
