@@ -175,8 +175,7 @@ class PlannedRun:
         self.companions = Companions(plan, secrets, directories.log_file, outcome.warn, outcome.blame)
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
-        self.reach, self.failing = Reach(), Failing()
-        self._looks: dict[str, str] = {}
+        self.reach, self.failing, self._looks = Reach(), Failing(), dict[str, str]()
         self.haste = Haste(self.children, directories.journal)
         self.servers = Servers(plan.target, secrets.headers, self._pause)
 

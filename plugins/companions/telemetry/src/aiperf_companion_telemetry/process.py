@@ -39,6 +39,7 @@ from aiperf_companion_telemetry.recording import Recording
 from aiperf_companion_telemetry.targets import NS, Taken, TargetLoop
 
 _NICE = 10
+"""How far a sampling process stands back behind the load, in steps of the system's priority (0 to 19)."""
 
 
 def in_thread(work: Callable[[], object]) -> None:

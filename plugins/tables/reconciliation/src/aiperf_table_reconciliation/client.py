@@ -10,6 +10,7 @@ from aiperf import Evidence
 from aiperf.sdk.columns import Floats
 
 _COMPLETED = 0
+"""The outcome of a request with a whole answer, as the column ``outcome`` has it."""
 
 
 def url_of(evidence: Evidence, target: str) -> int | None:

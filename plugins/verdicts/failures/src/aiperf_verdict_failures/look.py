@@ -19,7 +19,7 @@ from aiperf.sdk.verdict import Look
 from aiperf_verdict_failures.causes import MODELS, ROUTE
 
 _ASK_S = 1.0
-_AT_ONCE = 8
+_MOST_THREADS = 8
 _MOST_MODELS, _MOST_ROUTES = 10, 3
 _NOWHERE = "/aiperf-asks-whether-every-path-is-answered"
 _THERE = (400, 401, 403, 405, 406, 411, 415, 422)
@@ -93,7 +93,7 @@ def _answered(servers: Servers, root: str, paths: Iterable[str]) -> list[str]:
     if _status(servers, root, _NOWHERE) != 404:
         return []
     asked = list(paths)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_MOST_THREADS) as pool:
         statuses = pool.map(lambda path: _status(servers, root, path), asked)
         return [path for path, status in zip(asked, statuses, strict=True) if status == 200 or status in _THERE]
 
