@@ -17,6 +17,9 @@ SOURCES = sorted(
 MODULE_LINES, CLASS_LINES, FUNCTION_LINES = 450, 250, 60
 REASON = re.compile(r"\s*# Larger than (\d+) lines: \S+ \S+ \S+")
 """What a module, class or function says at its top, before its first statement, where it is larger."""
+MOST_ATTRIBUTES = 20
+MANY = re.compile(r"\s*# More than (\d+) attributes: \S+ \S+ \S+")
+"""What a class says at its top where its objects keep more.  Structs are not counted: they are rows and options."""
 UNITS = {"NS", "US", "MS", "S", "BYTES", "BITS", "HZ", "PERCENT", "LINES", "TOKENS", "REQUESTS", "ROWS", "COLUMNS", "DIGITS"}
 """Last words of a constant's name that say what it counts.  ``NS_PER_S`` says it, too."""
 COUNT = re.compile(r"_?(MOST|FEWEST)_[A-Z_]*[A-Z]S$")
@@ -49,6 +52,25 @@ def sized(path: Path) -> Iterator[tuple[str, int, int, bool]]:
 
 def oversized(path: Path) -> list[str]:
     return [f"{named(path)}{name}" for name, lines, most, reason in sized(path) if lines > most and not reason]
+
+
+def attributes(node: ast.ClassDef) -> set[str]:
+    """The names that the methods of a class give to its objects."""
+    methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.args.args]
+    return {
+        each.attr for method in methods for each in ast.walk(method)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+        and isinstance(each.value, ast.Name) and each.value.id == method.args.args[0].arg
+    }  # fmt: skip
+
+
+def wide(path: Path) -> Iterator[tuple[str, int, bool]]:
+    """Of each class: name, number of attributes, and whether a reason stands at its top."""
+    tree, lines = parsed(path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            top = lines[node.lineno - 1 : node.body[1].lineno - 1] if len(node.body) > 1 else []
+            yield f"{named(path)}:{node.name}", len(attributes(node)), any(map(MANY.match, top))
 
 
 def numeric(node: ast.expr) -> bool:
@@ -97,6 +119,11 @@ def test_sources_are_found() -> None:
 def test_modules_classes_and_functions_are_small_or_say_why() -> None:
     found = [name for path in SOURCES for name in oversized(path)]
     assert found == [], "divide it by idea, or write at its top: # Larger than N lines: the reason"
+
+
+def test_a_class_keeps_few_attributes_or_says_why() -> None:
+    found = [name for path in SOURCES for name, count, reason in wide(path) if (count > MOST_ATTRIBUTES) != reason]
+    assert found == [], "divide it by what it is about, or write below its docstring: # More than N attributes: the reason"
 
 
 def test_a_reason_stands_only_where_it_is_needed() -> None:

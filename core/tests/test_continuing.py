@@ -123,8 +123,8 @@ class Answering(FakeTransport):
         """Answer; None fails the request."""
         exchange = self.open.pop(0)
         exchange.status = 200 if text is not None else 500
-        self.engine.chunk(exchange, (text or "").encode(), 1, 2, 0)
-        self.engine.done(exchange, None)
+        self.engine.sink.chunk(exchange, (text or "").encode(), 1, 2, 0)
+        self.engine.sink.done(exchange, None)
 
 
 def store_of(directory: Path, conversation: Conversation, counts: Counted, *, adds_up: bool) -> Store:
@@ -154,7 +154,8 @@ def begun(
     )  # fmt: skip
     store = store_of(directory, conversation, Counted(), adds_up=adds_up)
     engine = make_engine(plan, asyncio.new_event_loop(), store=store, warn=warn)
-    transport = engine.transport = Answering(engine)  # type: ignore[assignment]
+    transport = Answering(engine)
+    engine.send_through(transport)  # type: ignore[arg-type]
     session = engine.session(phase, 0, entry=0)
     engine.send(session, 0, -1)
     return engine, transport, session

@@ -41,7 +41,7 @@ def run_to_end(engine: Requests) -> FakeTransport:
 
 
 def reach(engine: Requests, now_ns: int) -> tuple[int, int, bool, float]:
-    return engine.connecting.reach(engine.completed + engine.errors, now_ns)
+    return engine.in_flight.connecting.reach(engine.in_flight.completed + engine.in_flight.errors, now_ns)
 
 
 def test_every_arrival_has_a_sent_row_and_a_done_row(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_every_arrival_has_a_sent_row_and_a_done_row(tmp_path: Path) -> None:
         assert [row[1] for row in sent] == list(range(10))
         assert sorted(row[0] for row in done) == list(range(10))
         assert {row[1] for row in done} == {journal.COMPLETED}
-        assert engine.completed == engine.sent == 10
+        assert engine.in_flight.completed == engine.in_flight.sent == 10
 
     asyncio.run(check())
 
@@ -80,7 +80,7 @@ def test_failures_are_counted_and_keep_their_cause(tmp_path: Path, status: int, 
         transport.answer(status, error)
         engine.driver.stop()
         engine.logbook.close()
-        assert (engine.completed, engine.errors) == (0, 1)
+        assert (engine.in_flight.completed, engine.in_flight.errors) == (0, 1)
         assert rows(tmp_path, journal.DONE, len(journal.DONE_FIELDS))[0][1] == journal.ERROR
         texts = [f for f in journal.frames(journal.segment_path(tmp_path, 0, 0)) if f.kind == journal.TEXT]
         assert [msgspec.msgpack.decode(f.payload) for f in texts] == (
@@ -126,15 +126,15 @@ def test_a_message_is_an_event_for_a_prefill_slot_and_for_the_next_turn(tmp_path
         session.prefilling = True
         engine.send(session, 0, -1)
         (exchange,) = transport.open
-        engine.message(exchange, b"", 0, 2)
+        engine.sink.message(exchange, b"", 0, 2)
         assert opened == [], "an empty message shows nothing"
-        engine.message(exchange, b"data: Hi", 0, 3)
+        engine.sink.message(exchange, b"data: Hi", 0, 3)
         assert opened == [session]
-        engine.message(exchange, b"\n\nthere", 0, 4)
-        engine.trailers(exchange, [("status", "0")])
+        engine.sink.message(exchange, b"\n\nthere", 0, 4)
+        engine.sink.trailers(exchange, [("status", "0")])
         exchange.status = 200
         transport.open.clear()
-        engine.done(exchange, None)
+        engine.sink.done(exchange, None)
         assert exchange.flags == MESSAGES | STREAMED
         assert session.script.answers[-1][-1].texts == ("data: Hi\n\nthere",)
         engine.logbook.close()
@@ -162,8 +162,8 @@ def test_slots_without_a_connection_pause_longer_with_each_wave(tmp_path: Path, 
         pauses.append(clock.wake())
     assert pauses == [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0]
     refusals = 18 if cause == REFUSED else 0
-    assert (engine.errors, reach(engine, 1)[:3]) == (18, (refusals, 0, False))
-    assert engine.connecting.refused == ("nobody" if cause == REFUSED else None)
+    assert (engine.in_flight.errors, reach(engine, 1)[:3]) == (18, (refusals, 0, False))
+    assert engine.in_flight.connecting.refused == ("nobody" if cause == REFUSED else None)
     transport.answer()
     transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=cause))
     assert clock.wake() == 0.01, "an answer ends the series"
@@ -177,15 +177,15 @@ def test_a_server_with_a_request_on_its_way_is_reached(tmp_path: Path) -> None:
     transport: Any = engine.transport
     engine.driver.begin(1)
     transport.answer(0, ErrorDetails("nobody", type="ConnectionRefusedError", cause=REFUSED))
-    assert engine.connecting.refused == "nobody"
-    oldest = next(iter(engine.open.values()))
+    assert engine.in_flight.connecting.refused == "nobody"
+    oldest = next(iter(engine.in_flight.open.values()))
     assert reach(engine, oldest.started_ns + 2_500_000_000) == (1, 0, False, 2.5)
     oldest.connect_ns = 1  # TCP is open, and the handshake of TLS is not over
-    assert engine.connecting.refused == "TCP connects, but nothing answers TLS: the server may speak plain http"
+    assert engine.in_flight.connecting.refused == "TCP connects, but nothing answers TLS: the server may speak plain http"
     oldest.connected_ns = 2
-    assert engine.connecting.refused == "nobody"
+    assert engine.in_flight.connecting.refused == "nobody"
     transport.open[0].sent_ns = 1
-    assert engine.connecting.refused is None
+    assert engine.in_flight.connecting.refused is None
     assert reach(engine, oldest.started_ns + 2_500_000_000) == (1, 0, True, 0.0)
     engine.driver.stop()
     engine.logbook.close()
@@ -211,7 +211,7 @@ def test_requests_in_flight_after_the_grace_are_aborted_not_failed(tmp_path: Pat
         engine.driver.stop()
         engine.abort_all()
         engine.logbook.close()
-        assert engine.errors == 0
+        assert engine.in_flight.errors == 0
         assert [row[1] for row in rows(tmp_path, journal.DONE, len(journal.DONE_FIELDS))] == [journal.ABORTED] * 2
 
     asyncio.run(check())
@@ -221,12 +221,12 @@ def test_a_request_older_than_the_timeout_becomes_an_error(tmp_path: Path) -> No
     async def check() -> None:
         engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop())
         engine.driver.begin(1)
-        first, second = engine.open.values()
+        first, second = engine.in_flight.open.values()
         engine.driver.stop()
-        engine.sweep(min(first.deadline_ns, second.deadline_ns) - 1)
-        assert engine.errors == 0
-        engine.sweep(max(first.deadline_ns, second.deadline_ns))
-        assert engine.errors == 2
+        engine.early_ends.sweep(min(first.deadline_ns, second.deadline_ns) - 1)
+        assert engine.in_flight.errors == 0
+        engine.early_ends.sweep(max(first.deadline_ns, second.deadline_ns))
+        assert engine.in_flight.errors == 2
         engine.logbook.close()
 
     asyncio.run(check())
@@ -286,7 +286,7 @@ def test_headers_that_a_hook_changes_are_not_kept(tmp_path: Path) -> None:
         gc.collect()
         assert sum(isinstance(thing, Shape) for thing in gc.get_objects()) < 10
         engine.logbook.close()
-        assert engine.encode_ns > 0  # what hooks take is told in the verdict
+        assert engine.contents.encode_ns > 0  # what hooks take is told in the verdict
         assert engine.logbook.write_ns > 0
 
     asyncio.run(check())
@@ -307,7 +307,7 @@ def test_a_wrong_type_from_decode_leaves_the_next_turn_going(tmp_path: Path) -> 
         ref = sample_ref("endpoints", f"{__name__}:Mistyped")
         engine = make_engine(make_plan(tmp_path, endpoint=ref), asyncio.get_running_loop(), turns=2)
         run_to_end(engine)
-        assert engine.completed == 10
+        assert engine.in_flight.completed == 10
 
     asyncio.run(check())
 
@@ -320,10 +320,10 @@ def test_a_turn_is_due_from_the_stamp_of_the_answer_not_from_its_handling(tmp_pa
         exchange: Any = engine.transport.open.pop(0)  # type: ignore[attr-defined]
         wall_ns, read_ns = time.time_ns(), time.monotonic_ns()
         exchange.status = 200
-        engine.chunk(exchange, b"a", wall_ns - 10, read_ns, 0)
-        engine.chunk(exchange, b"b", wall_ns if stamped else 0, read_ns, 0)
+        engine.sink.chunk(exchange, b"a", wall_ns - 10, read_ns, 0)
+        engine.sink.chunk(exchange, b"b", wall_ns if stamped else 0, read_ns, 0)
         time.sleep(0.005)
-        engine.done(exchange, None)
+        engine.sink.done(exchange, None)
         assert abs(exchange.owner.answered_ns - read_ns) < (1_000_000 if stamped else 1)
 
     asyncio.run(check())
@@ -334,7 +334,7 @@ def test_a_turn_behind_a_failed_request_is_due_from_its_end(tmp_path: Path) -> N
         engine = make_engine(make_plan(tmp_path), asyncio.get_running_loop(), turns=2)
         engine.driver.begin(1)
         exchange: Any = engine.transport.open[0]  # type: ignore[attr-defined]
-        engine.chunk(exchange, b"a", 0, time.monotonic_ns(), 0)
+        engine.sink.chunk(exchange, b"a", 0, time.monotonic_ns(), 0)
         before_ns = time.monotonic_ns()
         engine.transport.abort(exchange, ErrorDetails("gone"))
         assert exchange.owner.answered_ns >= before_ns

@@ -160,7 +160,7 @@ def test_requests_wait_for_their_entries_and_leave_in_order(tmp_path: Path) -> N
         while transport.open:
             transport.answer()
         engine.logbook.close()
-        assert (engine.sent, engine.unready.count) == (10, 2)
+        assert (engine.in_flight.sent, engine.unready.count) == (10, 2)
 
     asyncio.run(check())
 
@@ -176,12 +176,12 @@ def test_a_session_has_its_turns_once_its_conversation_is_made(tmp_path: Path) -
         while engine.unready:
             await asyncio.sleep(0.001)
         assert {exchange.owner.turns for exchange in transport.sent} == {3}
-        while transport.open or engine.open:
+        while transport.open or engine.in_flight.open:
             if transport.open:
                 transport.answer()
             await asyncio.sleep(0)
         engine.logbook.close()
-        assert engine.sent == 10
+        assert engine.in_flight.sent == 10
 
     asyncio.run(check())
 
@@ -218,7 +218,7 @@ def test_a_stop_drops_requests_without_entries(tmp_path: Path, complete: bool) -
         engine.stop()
         store.more = 3
         await asyncio.sleep(0.01)
-        assert (told, engine.sent) == ([False], 0)
+        assert (told, engine.in_flight.sent) == ([False], 0)
 
     asyncio.run(check())
 

@@ -202,14 +202,15 @@ class Answering(FakeTransport):
     def answer(self, status: int = 200, error: Any = None) -> None:
         exchange = self.open.pop(0)
         exchange.status = status
-        self.engine.chunk(exchange, event(text="x")[6:-2], 1, 2, 0)
-        self.engine.done(exchange, error)
+        self.engine.sink.chunk(exchange, event(text="x")[6:-2], 1, 2, 0)
+        self.engine.sink.done(exchange, error)
 
 
 def test_the_next_request_has_what_the_reader_repeats(tmp_path: Path) -> None:
     ref = PluginRef("endpoints", "remembering", "test_readers:Remembering", "aiperf-core", "0")
     engine = make_engine(make_plan(tmp_path, endpoint=ref), asyncio.new_event_loop(), turns=4)
-    transport = engine.transport = Answering(engine)  # type: ignore[assignment]
+    transport = Answering(engine)
+    engine.send_through(transport)  # type: ignore[arg-type]
     session = engine.session(engine.phase, 0, entry=0)
     engine.send(session, 0, -1)
     for turn in range(4):
@@ -226,7 +227,8 @@ def test_the_next_request_has_what_the_reader_repeats(tmp_path: Path) -> None:
 def test_the_next_request_may_go_another_way(tmp_path: Path) -> None:
     ref = PluginRef("endpoints", "wandering", "test_readers:Wandering", "aiperf-core", "0")
     engine = make_engine(make_plan(tmp_path, endpoint=ref), asyncio.new_event_loop(), turns=2)
-    transport = engine.transport = Answering(engine)  # type: ignore[assignment]
+    transport = Answering(engine)
+    engine.send_through(transport)  # type: ignore[arg-type]
     session = engine.session(engine.phase, 0, entry=0)
     engine.send(session, 0, -1)
     transport.answer()

@@ -127,7 +127,7 @@ def test_a_closed_worker_uses_its_control_line_no_more(tmp_path: Path, monkeypat
         made.loop.set_exception_handler(lambda _, context: faults.append(context))
         made._begin(control.Begin(0, 1))
         made._tick()
-        made.share.requests.sent += 1  # type: ignore[union-attr]  # the next tick has counters to send
+        made.share.requests.in_flight.sent += 1  # type: ignore[union-attr]  # the next tick has counters to send
         await made.close()
         for _ in range(5):
             await asyncio.sleep(0.001)

@@ -101,15 +101,15 @@ class FakeTransport:
     def answer(self, status: int = 200, error: ErrorDetails | None = None) -> None:
         exchange = self.open.pop(0)
         exchange.status = status
-        self.engine.chunk(exchange, b"hello", 1, 2, 0)
-        self.engine.done(exchange, error)
+        self.engine.sink.chunk(exchange, b"hello", 1, 2, 0)
+        self.engine.sink.done(exchange, error)
 
     async def close(self) -> None:
         self.open.clear()
 
     def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         self.open.remove(exchange)
-        self.engine.done(exchange, error)
+        self.engine.sink.done(exchange, error)
 
 
 def make_plan(directory: Path, **changes: Any) -> Plan:
@@ -134,7 +134,7 @@ def make_engine(
     store = store or FakeStore(turns)
     logbook = Logbook(Path(plan.output.journal), 0, {})
     engine = Requests(plan, secrets or Secrets(), store, logbook, 0, prepare, loop=loop, numbered=[0], warn=warn)
-    engine.transport = FakeTransport(engine)  # type: ignore[assignment]
+    engine.send_through(FakeTransport(engine))  # type: ignore[arg-type]
     phase, cells = plan.load.phases[0], [0, 0]
     context = DriverContext(
         phase, engine, SlotGate(LocalSlots(phase.concurrency)), loop, partial(LoopTimer, loop), LocalCounter(cells, ARRIVALS),

@@ -98,6 +98,8 @@ class StoreWriter:
     :meth:`publish` on, readers see what was added.  path: of ``--endpoint``; its query is not written.
     """
 
+    # More than 20 attributes: a row goes to several files, and the ends of all of them are counted between two flushes.
+
     def __init__(self, directory: Path, models: int = 1, path: str | None = None) -> None:
         self._directory, self._models, self._path = directory, models, path
         self._ready: memoryview | None = None
@@ -297,6 +299,8 @@ class Store:
     Raises:
         BadJournal: The directory holds no data set.
     """
+
+    # More than 20 attributes: each table is a map of its own, and a request reads it without a look-up between.
 
     def __init__(self, directory: Path, path: str | None = None) -> None:
         self._directory, self._path, self._revision = directory, path, -1

@@ -124,6 +124,8 @@ class Exchange:
     transport calls ``written``.  *owner* belongs to the kernel, *connection* to the transport.
     """
 
+    # More than 20 attributes: they are the fields of a request's row, which the transport fills in place.
+
     __slots__ = (
         "ack_ns", "armed", "body", "bytes_received", "connect_ns", "connected_ns", "connection", "deadline_ns", "dns_ns",
         "final", "flags", "owner", "request", "request_id", "sent_end_ns", "sent_ns", "session_id", "shape", "started_ns",

@@ -92,7 +92,7 @@ class Following:
     def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         chain = self._chains.get(exchange.request)
         if chain is None:  # it never came to a leg
-            self._requests.done(exchange, error)
+            self._requests.sink.done(exchange, error)
             return
         chain.over = True
         if chain.leg is not None:
@@ -115,7 +115,7 @@ class Following:
         self._chains[exchange.request].head = status, reason, headers
 
     def written(self, exchange: Exchange) -> None:
-        self._requests.written(exchange)  # of the first leg: no other is armed
+        self._requests.sink.written(exchange)  # of the first leg: no other is armed
 
     def done(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         chain = self._chains.get(exchange.request)
@@ -137,7 +137,7 @@ class Following:
                 error = ErrorDetails(f"the endpoint can't follow the answer: {why(trouble)}", type=ENDPOINT_ERROR)
                 last = None
             finally:
-                self._requests.encode_ns += monotonic_ns() - began_ns
+                self._requests.contents.encode_ns += monotonic_ns() - began_ns
         self._end(chain, last, error)
 
     def _next(self, chain: _Chain, exchange: Exchange) -> Callable[[], object] | None:
@@ -159,7 +159,7 @@ class Following:
             raise ValueError(f"follow gave the path {step.request.path!r}, which must begin with /")
         session = chain.outer.owner
         assert isinstance(session, Session)  # the kernel's owner of every request
-        shape = self._requests.shape_of(session, step.request)
+        shape = self._requests.contents.shape_of(session, step.request)
         chain.before, chain.polled = step.request, step.after_s > 0
         if not chain.polled:
             return lambda: self._start(chain, shape, step.request.body)
@@ -190,7 +190,7 @@ class Following:
 
     def _end(self, chain: _Chain, last: Exchange | None, error: ErrorDetails | None) -> None:
         """End the request with the answer of *last*, or without one."""
-        outer, requests = chain.outer, self._requests
+        outer, sink = chain.outer, self._requests.sink
         del self._chains[outer.request]
         if chain.timer is not None:
             chain.timer.cancel()
@@ -200,20 +200,20 @@ class Following:
             outer.status, outer.ack_ns = last.status, last.ack_ns
             outer.flags = outer.flags & (REUSED | RECONNECTED | RESENT) | last.flags & ~REUSED
             outer.bytes_received += last.bytes_received
-        requests.logbook.text(outer.request, "legs", chain.legs)
+        self._requests.logbook.text(outer.request, "legs", chain.legs)
         if last is not None:
             if chain.head is not None and (self._keep_heads or not 200 <= last.status < 300):
-                requests.head(outer, *chain.head)
+                sink.head(outer, *chain.head)
             for body, kernel_ns, read_ns, hidden in chain.reads:
                 if hidden is None:
-                    requests.message(outer, body, kernel_ns, read_ns)
+                    sink.message(outer, body, kernel_ns, read_ns)
                 else:
-                    requests.chunk(outer, body, kernel_ns, read_ns, hidden)
+                    sink.chunk(outer, body, kernel_ns, read_ns, hidden)
             if chain.trailers is not None:
-                requests.trailers(outer, chain.trailers)
+                sink.trailers(outer, chain.trailers)
         outer.final = chain.final
         if self._sticky and (chain.final or chain.over or error is not None):
             part: Callable[[str], None] | None = getattr(self.transport, "part", None)
             if part is not None:
                 part(outer.session_id)
-        requests.done(outer, error)
+        sink.done(outer, error)

@@ -32,6 +32,8 @@ class Logbook:
     reads: rows of chunks.  write_ns: time that writing took.  trouble: why writing stopped, None while it works.
     """
 
+    # More than 20 attributes: a list for each kind of row, which the loop fills, and the file of the thread that writes them.
+
     def __init__(self, directory: Path, shard: int, about: dict[str, Any]) -> None:
         self._directory, self._shard, self._about = directory, shard, about
         self._sent: list[int] = []

@@ -54,6 +54,8 @@ class Worker:
     fds: what the process has inherited.  released: whether another plan may follow.
     """
 
+    # More than 20 attributes: what it waits for, what it has told and what it measured change together, at ticks and messages.
+
     def __init__(self, line: control.Line, index: int, fds: list[int], directory: Path) -> None:
         self.line, self.index, self.fds, self.directory = line, index, fds, directory
         self.loop = asyncio.get_running_loop()
@@ -159,8 +161,7 @@ class Worker:
         phase, requests = share.plan.load.phases[message.phase], share.requests
         driver = share.driver(phase)
         driver.on_complete = partial(self._on_sending_complete, share)
-        requests.begin(phase, driver)
-        requests.on_idle = partial(self._end_phase, phase.index)
+        requests.begin(phase, driver, partial(self._end_phase, phase.index))
         self._write_loop_frame(share)  # where the phase's processor time begins
         share.phase_open = True
         begin = {"phase": phase.index, "event": "begin", "at_ns": message.start_ns}
@@ -196,15 +197,15 @@ class Worker:
         if requests.unready:  # the driver is done, and some of its requests wait for their entries
             requests.unready.on_empty = partial(self._on_sending_complete, share)
             return
-        event = {"phase": index, "event": "sending_complete", "at_ns": monotonic_ns(), "sent": requests.sent}
+        event = {"phase": index, "event": "sending_complete", "at_ns": monotonic_ns(), "sent": requests.in_flight.sent}
         share.logbook.frame(journal.PHASE, event)
-        if not requests.open:
+        if not requests.in_flight.open:
             # Later, because the driver may still be inside a send.
             self.loop.call_soon(self._end_phase, index)
 
     def _end_phase(self, index: int) -> None:
         share = self._active
-        if share is None or share.requests.open or share.requests.unready or share.requests.phase.index != index:
+        if share is None or share.requests.in_flight.open or share.requests.unready or share.requests.phase.index != index:
             return  # requests are in flight, or the phase has ended and the next one has begun
         self._cancel_timers()
         self._lags.append(max(0, monotonic_ns() - self._tick_due_ns))  # of the tick that the end forestalls
@@ -213,7 +214,7 @@ class Worker:
         at_ns = monotonic_ns()
         share.logbook.frame(journal.PHASE, {"phase": index, "event": "end", "at_ns": at_ns})
         self._send_counters(share.requests)
-        self._send(control.PhaseEnded(self.index, index, share.requests.last_answer_ns, at_ns))
+        self._send(control.PhaseEnded(self.index, index, share.requests.in_flight.last_answer_ns, at_ns))
         if self._orphan:
             self.ended.set()
 
@@ -252,9 +253,9 @@ class Worker:
                 self._send(control.Trouble(share.logbook.trouble))
                 self._stop(_TROUBLE_DRAIN_NS)
             if self._ticks % _SWEEP_TICKS == 0:
-                share.requests.sweep(now)
-                self._send_counters(share.requests)
-                if self._stalls is not None and (line := self._stalls.line(share.requests, now)) is not None:
+                (requests := share.requests).early_ends.sweep(now)
+                self._send_counters(requests)
+                if self._stalls and (line := self._stalls.line(requests.in_flight, requests.transport, now)):
                     self._send(control.LogLines(DEBUG, [line]))
             if self._ticks % _LOOP_TICKS == 0:
                 self._write_loop_frame(share)
@@ -265,9 +266,7 @@ class Worker:
         self._stopped_ns += max(0, monotonic_ns() - self._tick_due_ns)
 
     def _send_counters(self, requests: Requests) -> None:
-        counts = requests.phase.index, requests.sent, requests.completed, requests.errors, len(requests.open)
-        connecting, ended = requests.connecting, requests.completed + requests.errors
-        row = (*counts, connecting.refused, *connecting.reach(ended, monotonic_ns()))
+        row = requests.phase.index, *requests.in_flight.counters(monotonic_ns())
         if row != self._last_counters:
             self._last_counters = row
             self._send(control.Counters(self.index, *row))
@@ -281,7 +280,7 @@ class Worker:
             statistics["not_ready"] = not_ready
         times = {
             "lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns,
-            "encode_ns": share.requests.encode_ns, "disk_ns": share.logbook.write_ns, "waited_ns": _waited_ns(),
+            "encode_ns": share.requests.contents.encode_ns, "disk_ns": share.logbook.write_ns, "waited_ns": _waited_ns(),
         }  # fmt: skip
         share.logbook.frame(journal.LOOP, {**times, "statistics": statistics, "in_phase": share.phase_open})
         self._lags = []

@@ -24,6 +24,7 @@ from aiperf.sdk.driver import Session
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.transport import Exchange, HeaderSource, Transport
+from aiperf.worker.request_sink import RequestSink
 from aiperf.worker.requests import Requests
 from aiperf.worker.share import Share, WorkerPlace, make_share
 
@@ -74,7 +75,7 @@ async def _rehearse(
 ) -> Rehearsal:
     hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport", REQUEST_PREPARED), warn)
     silent = _Silent()
-    share = make_share(plan, secrets, directory, WorkerPlace(0, 1), hooks, warn, kind=_RehearsedRequests, through=silent.around)
+    share = make_share(plan, secrets, directory, WorkerPlace(0, 1), hooks, warn, kind=_RehearsedSink, through=silent.around)
     requests = share.requests
     try:
         first = await _first(share, silent, check)
@@ -118,8 +119,8 @@ async def _first(share: Share, silent: _Silent, check: Callable[[], None]) -> Re
     return first
 
 
-class _RehearsedRequests(Requests):
-    """Requests of which none ends.  failure: of one that could not be made."""
+class _RehearsedSink(RequestSink):
+    """The sink of requests of which none ends.  failure: of one that could not be made."""
 
     failure: ErrorDetails | None = None
 
@@ -148,8 +149,8 @@ class _Silent:
         until_s = monotonic() + _PATIENCE_S
         while not self._sent:
             check()
-            if isinstance(requests, _RehearsedRequests) and requests.failure is not None:
-                raise AiperfError(requests.failure.message)
+            if isinstance(requests.sink, _RehearsedSink) and requests.sink.failure is not None:
+                raise AiperfError(requests.sink.failure.message)
             if monotonic() > until_s:
                 ref = requests.plan.plugins.drivers[requests.phase.driver]
                 raise AiperfError(f"{ref} has sent nothing within {_PATIENCE_S:g} s of its first due time")

@@ -25,6 +25,7 @@ from aiperf.sdk.transport import Transport, TransportSettings
 from aiperf.worker import slots
 from aiperf.worker.clock import LoopTimer
 from aiperf.worker.logbook import Logbook
+from aiperf.worker.request_sink import RequestSink
 from aiperf.worker.requests import Requests
 
 if TYPE_CHECKING:
@@ -108,11 +109,11 @@ async def load_share(
 
 def make_share(
     plan: Plan, secrets: Secrets, directory: Path, place: WorkerPlace, hooks: Hooks, warn: Callable[[str], None], *,
-    kind: type[Requests] = Requests, through: Callable[[Transport], Transport] = lambda transport: transport,
+    kind: type[RequestSink] = RequestSink, through: Callable[[Transport], Transport] = lambda transport: transport,
 ) -> Share:  # fmt: skip
     """The share, its transport not open yet.  To be called in a running loop.
 
-    kind: of its requests.  through: what they are sent through, of the plan's transport.
+    kind: of its sink.  through: what they are sent through, of the plan's transport.
 
     Raises:
         AiperfError: A plugin cannot be used.
@@ -123,9 +124,9 @@ def make_share(
     logbook = Logbook(directory, place.index, {**about, "started_mono_ns": monotonic_ns()})
     fd = place.fds[0] if place.fds else slots.make_progress_fd(len(plan.load.phases), place.workers)
     progress = slots.Progress(fd, len(plan.load.phases), place.workers)
-    requests = kind(
+    requests = Requests(
         plan, secrets, Store(directory, plan.target.given_path), logbook, place.index, hooks.request_chain(),
-        loop=loop, numbered=progress.requests(place.index), warn=warn,
+        loop=loop, numbered=progress.requests(place.index), warn=warn, kind=kind,
     )  # fmt: skip
     target, endpoint = plan.target, load(plan.plugins.endpoint)
     following = _following(requests, loop) if follows(endpoint) else None
@@ -135,12 +136,13 @@ def make_share(
         event_mark=event_mark(endpoint.framing, asked=target.streaming),
     )  # fmt: skip
     share = Share(plan, place, logbook, requests, progress)
-    sink = following or requests
+    sink = following or requests.sink
     transport = hooks.call("aiperf_make_transport", settings=settings, sink=sink, loop=loop)
     transport = made(plan.plugins.transport, settings, sink, loop) if transport is None else transport
-    requests.transport = through(transport)
+    transport = through(transport)
     if following is not None:
-        following.transport, requests.transport = requests.transport, following
+        following.transport = transport
+    requests.send_through(following or transport)
     return share
 
 

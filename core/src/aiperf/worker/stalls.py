@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Protocol
 
 from aiperf.redaction import without_secrets
 from aiperf.sdk.transport import Exchange, Transport
 from aiperf.worker.clock import NS_PER_S
-from aiperf.worker.connecting import Connecting
+from aiperf.worker.in_flight import InFlight
 
 DEBUG = 10
 """Level of the log, as :mod:`logging` has it."""
 _AFTER_NS = 5 * NS_PER_S
 """Without an end, until there is a line; and between two lines."""
-
-
-class InFlight(Protocol):
-    """What a worker has under way (:class:`aiperf.worker.requests.Requests`)."""
-
-    @property
-    def open(self) -> Mapping[int, Exchange]: ...
-    @property
-    def completed(self) -> int: ...
-    @property
-    def errors(self) -> int: ...
-    @property
-    def connecting(self) -> Connecting: ...
-    @property
-    def transport(self) -> Transport: ...
 
 
 class Stalls:
@@ -39,27 +22,27 @@ class Stalls:
         self._index = index
         self._ended, self._since_ns, self._told_ns = -1, 0, 0
 
-    def line(self, requests: InFlight, now_ns: int) -> str | None:
+    def line(self, in_flight: InFlight, transport: Transport, now_ns: int) -> str | None:
         """What holds the requests in flight; None unless none ended for 5 s, and then every 5 s."""
-        ended = requests.completed + requests.errors
-        if ended != self._ended or not requests.open:
+        ended = in_flight.completed + in_flight.errors
+        if ended != self._ended or not in_flight.open:
             self._ended, self._since_ns, self._told_ns = ended, now_ns, now_ns
             return None
         if now_ns - self._told_ns < _AFTER_NS:
             return None
         self._told_ns = now_ns
-        stages = Counter(map(_stage, requests.open.values()))
-        oldest = min(requests.open.values(), key=lambda exchange: exchange.started_ns)
+        stages = Counter(map(_stage, in_flight.open.values()))
+        oldest = min(in_flight.open.values(), key=lambda exchange: exchange.started_ns)
         waited_s, age_s = (now_ns - self._since_ns) / NS_PER_S, (now_ns - oldest.started_ns) / NS_PER_S
         parts = [
             f"worker {self._index}: no request has ended for {waited_s:.0f} s",
-            f"{len(requests.open):,} in flight: {', '.join(f'{count:,} {stage}' for stage, count in stages.items())}",
+            f"{len(in_flight.open):,} in flight: {', '.join(f'{count:,} {stage}' for stage, count in stages.items())}",
             f"the oldest, {oldest.request_id} to {without_secrets(oldest.shape.url)}, is {_stage(oldest)} after {age_s:.1f} s,"
             f" {oldest.bytes_received:,} bytes received",
-            f"{requests.transport.statistics.get('opened', 0):,} connections opened",
+            f"{transport.statistics.get('opened', 0):,} connections opened",
         ]
-        if requests.connecting.refused is not None:
-            parts.append(f"the last attempt to connect failed: {requests.connecting.refused}")
+        if in_flight.connecting.refused is not None:
+            parts.append(f"the last attempt to connect failed: {in_flight.connecting.refused}")
         return "; ".join(parts)
 
 

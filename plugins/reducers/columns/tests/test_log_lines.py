@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,18 +71,14 @@ def test_lines_come_over_the_control_channel() -> None:
 
 
 @dataclass
-class Requests:
+class Flying:
     open: dict[int, Exchange] = field(default_factory=dict)
     completed: int = 0
     errors: int = 0
     connecting: Any = field(default_factory=lambda: SimpleNamespace(refused=None))
 
-    @property
-    def transport(self) -> Any:
-        class Opened:
-            statistics = {"opened": 4}
 
-        return Opened()
+TRANSPORT: Any = SimpleNamespace(statistics={"opened": 4})
 
 
 def exchange(number: int, started_ns: int, **times: int) -> Exchange:
@@ -94,27 +90,27 @@ def exchange(number: int, started_ns: int, **times: int) -> Exchange:
 
 
 def test_requests_that_do_not_end_are_told_with_their_stages() -> None:
-    requests = Requests({
+    in_flight: Any = Flying({
         1: exchange(1, 2 * S), 2: exchange(2, 1 * S, connected_ns=1, sent_ns=1, sent_end_ns=1),
         3: exchange(3, 2 * S, connected_ns=1, sent_ns=1, sent_end_ns=1, ack_ns=1), 4: exchange(4, 2 * S),
     })  # fmt: skip
     stalls = Stalls(7)
-    assert stalls.line(cast(Any, requests), 2 * S) is None and stalls.line(cast(Any, requests), 6 * S) is None
-    assert stalls.line(cast(Any, requests), 8 * S) == (
+    assert stalls.line(in_flight, TRANSPORT, 2 * S) is None and stalls.line(in_flight, TRANSPORT, 6 * S) is None
+    assert stalls.line(in_flight, TRANSPORT, 8 * S) == (
         "worker 7: no request has ended for 6 s; 4 in flight: 2 connecting, 1 without an answer, 1 receiving;"
         " the oldest, id-2 to http://<redacted>@here:1/v1/chat?<redacted>, is without an answer after 7.0 s, 0 bytes received;"
         " 4 connections opened"
     )
-    assert stalls.line(cast(Any, requests), 9 * S) is None
-    requests.connecting.refused = "here:1: Connection refused"
-    line = stalls.line(cast(Any, requests), 13 * S) or ""
+    assert stalls.line(in_flight, TRANSPORT, 9 * S) is None
+    in_flight.connecting.refused = "here:1: Connection refused"
+    line = stalls.line(in_flight, TRANSPORT, 13 * S) or ""
     assert line.endswith("; the last attempt to connect failed: here:1: Connection refused")
 
 
 @pytest.mark.parametrize("change", [{"completed": 1}, {"errors": 1}, {"open": {}}])
 def test_a_worker_whose_requests_end_has_no_line(change: dict[str, Any]) -> None:
-    requests, stalls = Requests({1: exchange(1, 0)}), Stalls(0)
-    assert stalls.line(cast(Any, requests), 0) is None
+    in_flight, stalls = Flying({1: exchange(1, 0)}), Stalls(0)
+    assert stalls.line(in_flight, TRANSPORT, 0) is None
     for name, value in change.items():
-        setattr(requests, name, value)
-    assert stalls.line(cast(Any, requests), 6 * S) is None
+        setattr(in_flight, name, value)
+    assert stalls.line(in_flight, TRANSPORT, 6 * S) is None

@@ -74,6 +74,8 @@ def head(status: int, headers: dict[str, str]) -> bytes:
 class Connection(asyncio.Protocol):
     """One client's connection; answers one request at a time and keeps pipelined ones in order."""
 
+    # More than 20 attributes: the parser calls back without arguments, so each part of a request is kept between calls.
+
     def __init__(self, site: Site) -> None:
         self.number = 0
         self._site = site

@@ -48,6 +48,8 @@ class Records:
     since 1970; a request counts in the slice in which it ended.
     """
 
+    # More than 20 attributes: each kind of fact in a file is a table of its own, which the checks read.
+
     def __init__(self, name: str, faults: Faults, *, ours: bool = True, slice_ends: Sequence[int] = ()) -> None:
         self.name, self.faults, self.ours, self.slice_ends = name, faults, ours, slice_ends
         self.lines = 0

@@ -66,6 +66,8 @@ class RowMaker:
     *singly*: no answers are read together, by column: their texts are wanted.
     """
 
+    # More than 20 attributes: what a row is made with is looked up once for a run, not for each request.
+
     def __init__(
         self, plan: Plan, store: Store, report: Report, *, zero_ns: int, counting: bool, secret_texts: Sequence[str] = (),
         singly: bool = False,
