@@ -56,6 +56,6 @@ def test_requests_are_sent_before_a_bad_row_is_read(name: str, tmp_path: Path, s
                "--ui", "none", "--input-file", file.name, *file.words.split()]  # fmt: skip
     done = Program(tmp_path)(*command)
     assert done.code == 1
-    assert f"{file.name}:{BAD + 1 + bool(file.head)}: {file.said}" in done.last_words
+    assert f"not whole: --input-file: {tmp_path / file.name}:{BAD + 1 + bool(file.head)}: {file.said}" in done.last_words
     assert simulator.truth()["summary"]["requests"] > 0
     assert done.json()["request_count"]["avg"] > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection
+from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from aiperf.processes import control
 from aiperf.run.children import POLL_MS, Child, no_messages
 from aiperf.run.failure import FEWEST_TO_JUDGE
 from aiperf.run.reach import TELL_S, ends_by_time
+from aiperf.run.start import with_flag
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.ui import Snapshot
 from aiperf.worker.clock import NS_PER_S
@@ -110,7 +112,7 @@ class Phase:
 
     def _judge_data(self) -> None:
         """End the run where the rest of a data set that it sends already can't be made."""
-        if failure := self._run.builder.failure():
+        if failure := self._run.builder.failure(partial(with_flag, plan=self._run.plan, settings=self._run.settings)):
             self._outcome.incomplete = self._outcome.incomplete or failure
             self._outcome.warn(failure)
 

@@ -286,10 +286,16 @@ def built(builder: Builder, plan: Plan, settings: Settings) -> Plan:
     try:
         return builder.result()
     except AiperfError as error:
-        source = plan.data.source
-        if source is not None and error.message.startswith(source):
-            error.message = f"{settings.flag('input_file', '--input-file')}: {error.message}"
+        error.message = with_flag(error.message, plan, settings)
         raise
+
+
+def with_flag(message: str, plan: Plan, settings: Settings) -> str:
+    """A message of the builder; one on the input file begins with the flag that gave it."""
+    source = plan.data.source
+    if source is None or not message.startswith(source):
+        return message
+    return f"{settings.flag('input_file', '--input-file')}: {message}"
 
 
 class Builder:
@@ -340,8 +346,8 @@ class Builder:
             raise told(outcome["lines"], outcome["code"])
         raise AiperfError("the data set could not be built: its process ended without a word")
 
-    def failure(self) -> str | None:
-        """Why a data set that grew will not be whole; None while it grows, and once it is."""
+    def failure(self, named: Callable[[str], str] = str) -> str | None:
+        """Why a data set that grew will not be whole; None while it grows, and once it is.  *named* adds a flag."""
         if self._pipe.closed or not self.poll():
             return None
         outcome = msgspec.json.decode(self._pipe.readline() or b"{}")
@@ -349,8 +355,8 @@ class Builder:
         if "plan" in outcome:
             return None
         death = f"its process was killed by signal {-code}" if code < 0 else "its process ended without a word"
-        why = outcome.get("lines") or [death]
-        return f"the data set is not whole: {'; '.join(line.strip() for line in why)}"
+        message, *hints = outcome.get("lines") or [death]
+        return f"the data set is not whole: {'; '.join((named(message), *(hint.strip() for hint in hints)))}"
 
     def stop(self) -> None:
         """Tell a build that no request needs any more to end; what it has made stays."""
