@@ -98,19 +98,29 @@ def test_it_shows_what_the_server_gets_and_the_files_that_are_written(aiperf: Pr
     assert dry.code == 0 and not recorder.posts, dry.err
     assert not list(aiperf.folder.iterdir()), "a dry run leaves nothing behind"
     assert KEY not in dry.out + dry.err and "hunter2" not in dry.out + dry.err
+    as_json = aiperf(*words, "--dry-run", "--json")
+    assert as_json.code == 0 and as_json.out.isascii() and not recorder.posts, as_json.err
+    assert KEY not in as_json.out + as_json.err and "hunter2" not in as_json.out + as_json.err
+    page = json.loads(as_json.out)
     run = aiperf(*words)
     assert run.code == 0, run.err
-    for heading, got in (
-        ("First request, of the phase warmup", recorder.posts[0]),
-        ("Longest request, among those of all 8 entries", max(recorder.posts, key=lambda post: len(post[3]))),
+    for heading, name, got in (
+        ("First request, of the phase warmup", "first_request", recorder.posts[0]),
+        ("Longest request, among those of all 8 entries", "longest_request", max(recorder.posts, key=lambda row: len(row[3]))),
     ):
-        method, path, headers, body = shown(dry.out, heading)
-        assert (method, path) == got[:2]
-        expected = [(name, "<redacted>" if name in ("Authorization", "X-Mine") else value) for name, value in got[2]]
-        assert [name for name, _ in headers] == [name for name, _ in expected]
-        assert [pair for pair in headers if pair[0] not in IDS] == [pair for pair in expected if pair[0] not in IDS]
-        assert body == got[3].replace(b"hunter2hunter2", b"<redacted>")
-    assert files_of(dry.out) == written(run)
+        request = page[name]
+        told = request["method"], "/" + request["url"].split("/", 3)[3], list(map(tuple, request["headers"])), request["body"]
+        assert request["body_bytes"] == len(got[3])
+        for method, path, headers, body in (shown(dry.out, heading), (*told[:3], told[3].encode())):
+            assert (method, path) == got[:2]
+            expected = [(name, "<redacted>" if name in ("Authorization", "X-Mine") else value) for name, value in got[2]]
+            assert [name for name, _ in headers] == [name for name, _ in expected]
+            assert [pair for pair in headers if pair[0] not in IDS] == [pair for pair in expected if pair[0] not in IDS]
+            assert body == got[3].replace(b"hunter2hunter2", b"<redacted>")
+    assert files_of(dry.out) == set(page["files"]) == written(run)
+    assert [(phase["phase"], phase["requests"]) for phase in page["load"]] == [("warmup", 2), ("profiling", 6)]
+    assert page["entries"] == {"all": 8, "made": 8} and page["random_seed"] == 7
+    assert page["plan"]["phases"] == json.loads((run.artifacts / "mine.json").read_text())["input_config"]["phases"]
 
 
 @pytest.mark.parametrize(
@@ -168,11 +178,15 @@ def test_no_connection_is_opened_whatever_the_run_would_ask_before(aiperf: Progr
         with pytest.raises(BlockingIOError):
             server.accept()
     assert dry.code == 0 and dry.err == "" and "is left out" in dry.out
+    dead = aiperf("profile", "--url", DEAD, *LOAD, *words, "--json")
+    assert dead.code == 0 and dead.err == "" and json.loads(dead.out)["load"][0]["requests"] == 3
     assert not list(temporary.iterdir())
 
 
 def test_bad_input_has_the_sentences_of_a_run(aiperf: Program) -> None:
     (aiperf.folder / "bad.jsonl").write_text('{"text": "hi"}\n{"text": 3}\n')
+    alone = aiperf("profile", "--url", DEAD, *LOAD, "--json")
+    assert (alone.code, alone.out) == (1, "") and "--json needs --dry-run: " in alone.err
     for words in (("--num-users", 3), ("--input-file", "bad.jsonl", "--custom-dataset-type", "single_turn")):
         runs = [aiperf("profile", "--url", DEAD, *LOAD, *words, *more) for more in ((), ("--dry-run",))]
         said = [re.sub(r"^[\d:.]+ ", "", run.err, flags=re.MULTILINE) for run in runs]

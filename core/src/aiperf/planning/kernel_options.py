@@ -230,8 +230,10 @@ class KernelOptions(Options):
     extra_verbose: bool = option("--extra-verbose", "-vv", default=False, group="Service",
         help="Log at trace level: a line for every request.")
     dry_run: bool = option("--dry-run", default=False, group="Service",
-        help="Print plan, load, the first and the longest request, time and files, and send nothing. The longest is one of"
-        " those that are made before the load begins: of all with --check-data.")
+        help="Print plan, load, the first and the longest request, time and files, and send nothing to a server under test;"
+        " a tokenizer or data set that is missing here is downloaded. The longest request is one of those that are made"
+        " before the load begins: of all with --check-data.")
+    as_json: bool = option("--json", default=False, group="Service", help="With --dry-run, print JSON for a program to read.")
     quiet: bool = option("--quiet", "-q", default=False, group="Service",
         help="Print the report alone, and errors; progress, log lines and warnings are in the log file only.")
     ui: Word | None = option("--ui-type", "--ui", group="Service", metavar="NAME", shown="simple on a terminal, else none",

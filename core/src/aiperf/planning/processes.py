@@ -99,6 +99,8 @@ def check(draft: Draft) -> None:
     kernel = draft.kernel
     draft.exclusive("workers", "workers_max", "one is the number of workers, the other its upper bound")
     draft.exclusive("zmq_host", "zmq_ipc_path", "control messages go one way or the other")
+    if kernel.as_json and not kernel.dry_run:
+        draft.refuse_alone(draft.flag("as_json"), "--dry-run", "a run writes its results as JSON to a file")
     ipc = kernel.zmq_ipc_path
     if ipc is not None and ipc.exists() and not ipc.is_dir():
         draft.refuse(f"{draft.flag('zmq_ipc_path')}: {ipc} is a file; it must be a directory")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from aiperf.planning.phases import target
@@ -22,8 +22,13 @@ _SHORT_S = 100.0
 """Longer times are shown without their fractions."""
 
 
-def page(plan: Plan, built: Plan, rehearsal: Rehearsal, files: Sequence[Path]) -> str:
-    """*plan*: of the run.  *built*: the same with its data set and due times.  *files*: that the run would write."""
+def page(
+    plan: Plan, built: Plan, rehearsal: Rehearsal, files: Sequence[Path], hidden: Callable[[str], str] = str
+) -> str:
+    """*plan*: of the run.  *built*: the same with its data set and due times.  *files*: that the run would write.
+
+    *hidden* takes the run's secrets out of a text.
+    """
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     lines = _wrapped("Dry run: nothing is sent to a server under test, and no file of the run is kept.", columns, "")
     if plan.plugins.companions:
@@ -40,10 +45,15 @@ def page(plan: Plan, built: Plan, rehearsal: Rehearsal, files: Sequence[Path]) -
         lines += ["", *_wrapped(f"Longest request: the first one, among those of {among}.", columns, "")]
     else:
         lines += ["", *_wrapped(f"Longest request, among those of {among}", columns, ""), *_request(longest)]
+    lines += ["", f"Files, in {plan.output.artifacts}", *(f"  {name}" for name in file_names(plan, files))]
+    return hidden("\n".join(lines) + "\n")
+
+
+def file_names(plan: Plan, files: Sequence[Path]) -> list[str]:
+    """The files that the run would write, below its directory where they are there."""
     directory = Path(plan.output.artifacts)
-    names = sorted({str(path.relative_to(directory)) if path.is_relative_to(directory) else str(path) for path in files})
-    lines += ["", f"Files, in {directory}", *(f"  {name}" for name in (*names, "journal/", "logs/aiperf.log"))]
-    return "\n".join(lines) + "\n"
+    names = {str(path.relative_to(directory)) if path.is_relative_to(directory) else str(path) for path in files}
+    return [*sorted(names), "journal/", "logs/aiperf.log"]
 
 
 def _facts(plan: Plan) -> Iterable[tuple[str, str]]:
@@ -92,7 +102,7 @@ def _requests(phase: PhasePlan) -> str:
 def _time(phase: PhasePlan) -> str:
     """How long the phase takes, as far as that is known."""
     counted = phase.request_count is not None or phase.session_count is not None
-    last_ns = _last_due_ns(phase)
+    last_ns = last_due_ns(phase)
     if last_ns is not None and (counted or phase.duration_ns is None):
         return f"{_seconds(last_ns)} until the last request is due, and until it is answered"
     if phase.duration_ns is None:
@@ -102,7 +112,7 @@ def _time(phase: PhasePlan) -> str:
     return f"{'at most ' if counted else ''}{_seconds(phase.duration_ns)}{drain}"
 
 
-def _last_due_ns(phase: PhasePlan) -> int | None:
+def last_due_ns(phase: PhasePlan) -> int | None:
     """When the last request with a due time is due; None where answers decide."""
     if phase.due_file is None:
         return None

@@ -69,7 +69,7 @@ def _page(settings: Settings, registry: Registry, signals: Signals) -> str:
             logs.to_console(settings.log_level, display.log, quiet=quiet)
             logs.scrub(secrets.texts)
             try:
-                return scrubbed(_rehearsed(plan, settings, secrets, signals, display), secrets.texts)
+                return _rehearsed(plan, settings, secrets, signals, display)
             except AiperfError as error:
                 error.message = scrubbed(error.message, secrets.texts)
                 raise
@@ -98,7 +98,7 @@ def _rehearsed(plan: Plan, settings: Settings, secrets: Secrets, signals: Signal
         builder = stack.enter_context(contextlib.closing(own))
         stack.enter_context(calls.watched(environment.plugin_s()))
         stack.enter_context(no_exit(outcome.warn))
-        from aiperf.run.dry_page import page  # these and the files' exporters while the builder works
+        from aiperf.run import dry_json, dry_page  # these and the files' exporters while the builder works
         from aiperf.worker.rehearsal import rehearse
 
         files = planned_files(plan)
@@ -107,4 +107,6 @@ def _rehearsed(plan: Plan, settings: Settings, secrets: Secrets, signals: Signal
                 signals.check()
                 tell()
         whole = built(builder, plan, settings)
-        return page(plan, whole, rehearse(whole, secrets, folder, outcome.warn, signals.check), files)
+        write = dry_json.document if settings.kernel.as_json else dry_page.page
+        rehearsal = rehearse(whole, secrets, folder, outcome.warn, signals.check)
+        return write(plan, whole, rehearsal, files, partial(scrubbed, secrets=secrets.texts))
