@@ -272,17 +272,11 @@ class Worker:
             self._send(control.Counters(self.index, *row))
 
     def _write_loop_frame(self, share: Share) -> None:
-        transport = share.requests.transport
-        statistics = {"reads": share.logbook.reads} | transport.statistics
-        if getattr(transport, "stamps", "kernel") == "read":  # classes of before lack the attribute
-            statistics["stamps_missing"] = 0
-        if not_ready := share.requests.unready.count:
-            statistics["not_ready"] = not_ready
         times = {
             "lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns,
             "encode_ns": share.requests.contents.encode_ns, "disk_ns": share.logbook.write_ns, "waited_ns": _waited_ns(),
         }  # fmt: skip
-        share.logbook.frame(journal.LOOP, {**times, "statistics": statistics, "in_phase": share.phase_open})
+        share.logbook.frame(journal.LOOP, {**times, "statistics": _statistics(share), "in_phase": share.phase_open})
         self._lags = []
 
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -302,6 +296,17 @@ class Worker:
             sys.stderr.flush()
         finally:
             os._exit(_UNEXPECTED_ERROR)
+
+
+def _statistics(share: Share) -> dict[str, int]:
+    """Counters of the share's reads and connections, and of requests that waited for their entries."""
+    transport = share.requests.transport
+    statistics = {"reads": share.logbook.reads} | transport.statistics
+    if getattr(transport, "stamps", "kernel") == "read":  # classes of before lack the attribute
+        statistics["stamps_missing"] = 0
+    if not_ready := share.requests.unready.count:
+        statistics["not_ready"] = not_ready
+    return statistics
 
 
 def _waited_ns() -> int:
