@@ -10,12 +10,16 @@ import gc
 import io
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import Sequence
+from fcntl import ioctl
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypedDict
+from typing import IO, Any, NamedTuple, NotRequired, TypedDict
 
 _START = ["-m", "m", "--tokenizer", "builtin"]
 _WARM = (
@@ -29,10 +33,14 @@ _WARM = (
 
 
 class Given(TypedDict):
-    """A command line: its words behind ``aiperf``, and the variables of its environment."""
+    """A command line: its words behind ``aiperf``, and the variables of its environment.
+
+    columns: it runs on a terminal of this width, and standard output has all that it writes there.
+    """
 
     words: list[str]
     environment: dict[str, str]
+    columns: NotRequired[int]
 
 
 class Did(NamedTuple):
@@ -57,8 +65,11 @@ def _play(given: Given, registry: Any, out: int, err: int) -> None:
 
     code = 99  # of a traceback
     try:
-        for number, file in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err)):
-            os.dup2(file, number)
+        if "columns" in given:
+            _become_terminal(given["columns"], out)
+        else:
+            for number, file in ((0, os.open(os.devnull, os.O_RDONLY)), (1, out), (2, err)):
+                os.dup2(file, number)
         os.environ |= given["environment"]
         code = aiperf.cli.main.main(given["words"], registry)
         sys.stdout.flush()
@@ -69,6 +80,18 @@ def _play(given: Given, registry: Any, out: int, err: int) -> None:
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def _become_terminal(columns: int, out: int) -> None:
+    """Go on in a fork on a terminal; this process writes what comes there to *out*, and ends as the fork does."""
+    pid, screen = pty.fork()
+    if not pid:
+        ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        return
+    with contextlib.suppress(OSError):  # EIO: nobody holds the other end any more
+        while piece := os.read(screen, 1 << 16):
+            os.write(out, piece)
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 def _warm(lines: Sequence[Given], registry: Any) -> None:

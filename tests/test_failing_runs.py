@@ -40,7 +40,7 @@ _RATE = ("--request-rate", "100", "--benchmark-duration", "1", "--benchmark-grac
 CASES = (
     Case("the cause changes", (lambda n: _bad(500 if n < 60 else 401),), _ONE, {60: 1, 249: 2}, (
         ("requests failed: the server fails (500)", "its own log says why"),
-        ("requests failed: the server refuses who asks (401)", "--api-key"),
+        ("requests failed: the server wants a valid key (401)", "--api-key"),
     )),
     Case("half of the last hundred fail", (lambda n: _GOOD if n < 60 or n % 3 == 0 else _bad(429),), _ONE, {249: 1}, (
         ("of the last 100 requests failed: the server limits requests (429)", "--concurrency"),

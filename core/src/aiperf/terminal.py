@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import unicodedata
 from typing import TextIO
 
@@ -23,15 +24,22 @@ def columns(stream: TextIO) -> int | None:
         return _USUAL_COLUMNS
 
 
-def fitted(line: str, stream: TextIO) -> str:
-    """A log line for *stream*: on a terminal in lines no wider than it, broken between words; elsewhere as it is.
+def say(line: str, indent: str = "  ") -> None:
+    """Print a sentence to standard error, as :func:`fitted` divides it."""
+    print(fitted(line, sys.stderr, indent), file=sys.stderr)
 
-    A word that is wider alone, as a path, stays whole, so that it can be copied.
+
+def fitted(line: str, stream: TextIO, indent: str | None = None) -> str:
+    """A line for *stream*: on a terminal in lines no wider than it, broken between words; elsewhere as it is.
+
+    A word that is wider alone, as a path, stays whole, so that it can be copied.  *indent*: of the lines behind the first; None
+    is that of the log.
     """
     width = columns(stream)
     if width is None or cells(line) <= width:
         return line
-    indent = " " * (_PREFIX_CELLS if width >= 3 * _PREFIX_CELLS else 2)
+    if indent is None:
+        indent = " " * (_PREFIX_CELLS if width >= 3 * _PREFIX_CELLS else 2)
     return "\n".join(piece for part in line.split("\n") for piece in _folded(part, width, indent))
 
 

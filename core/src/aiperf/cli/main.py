@@ -31,6 +31,7 @@ from aiperf.sdk.categories import CATEGORIES, chosen_by
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.configuration import Configuration, Option, OptionValue
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, canonical
+from aiperf.terminal import say
 
 if TYPE_CHECKING:
     from aiperf.planning.problems import Settings
@@ -68,11 +69,13 @@ def complain(error: AiperfError) -> None:
     """Print an error, or all of a command's, each with ``error:`` before it and its hints below."""
     for single in _single(error):
         first, *hints = single.lines()
-        print("\n".join([f"error: {first}", *hints]), file=sys.stderr)
+        say(f"error: {first}", "       ")
+        for hint in hints:
+            say(hint, "    ")
 
 
 def warn(sentence: str) -> None:
-    print(f"warning: {sentence}", file=sys.stderr)
+    say(f"warning: {sentence}", "         ")
 
 
 def _main(words: list[str], registry: Registry | None) -> int:

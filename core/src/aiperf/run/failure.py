@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
+
+from aiperf.terminal import say
 
 if TYPE_CHECKING:
     from aiperf.run.start import Outcome
@@ -26,14 +27,14 @@ def exit_code(summary: Summary, plan: Plan, outcome: Outcome, flag: str, *, fail
     if outcome.signals.code:
         return outcome.signals.code
     if outcome.console and summary.incomplete_reason is not None:
-        print(f"aiperf: results are partial: {summary.incomplete_reason}", file=sys.stderr)
+        say(f"aiperf: results are partial: {summary.incomplete_reason}")
     if outcome.console and summary.valid == 0:
-        print(f"aiperf: no request succeeded; {last_line(summary)}", file=sys.stderr)
+        say(f"aiperf: no request succeeded; {last_line(summary)}")
     partial = outcome.lost or outcome.replaced or outcome.incomplete or summary.extra.get("lost")
     main = next(phase for phase in plan.load.phases if phase.kind == "profiling")
     share = too_many(summary, main, plan.load.failed_threshold, flag)
     if share is not None and not outcome.incomplete and outcome.console:
-        print(f"aiperf: {share}", file=sys.stderr)
+        say(f"aiperf: {share}")
     return 1 if failed or partial or share or summary.valid == 0 else 0
 
 

@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import logging
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -54,6 +53,7 @@ from aiperf.sdk.fetch import Servers
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import DataPlan, Plan, Secrets
 from aiperf.sdk.ui import NoUi
+from aiperf.terminal import say
 from aiperf.worker.clock import read_clocks
 
 if TYPE_CHECKING:
@@ -375,7 +375,7 @@ class PlannedRun:
     def _check_dropped(self) -> None:
         if self.outcome.signals.count > 1:
             again = f"make the report from the journal with: aiperf report {self.directories.artifacts}"
-            print(f"aiperf: dropped; {again}", file=sys.stderr)
+            say(f"aiperf: dropped; {again}")
             raise Interruption
 
     def _export(self, summary: Summary) -> int:
@@ -394,7 +394,7 @@ class PlannedRun:
         try:
             failures = self._await_rows()
         except (AiperfError, Interruption):
-            print(f"aiperf: not written: {names(exporting.rest)}", file=sys.stderr)
+            say(f"aiperf: not written: {names(exporting.rest)}")
             raise
         with watched(self.display, "Writing the files"):
             exporting.complete()

@@ -65,7 +65,7 @@ def api_error(message: str, code: str) -> str:
         (seen("h: Name or service not known", cause=REFUSED, kind="gaierror"), "no_address", "is its name right"),
         (seen("h:80: No route to host", cause=REFUSED), "unreachable", "no firewall between? (h:80: No"),
         (seen("the server closed the connection before a whole answer was in"), "closed", "its own log"),
-        (seen("Connection reset by peer"), "closed", "begin with http:// or with https://?"),
+        (seen("Connection reset by peer"), "closed", "if it speaks TLS, begin the URL with https://"),
         (seen("no whole answer within 0.5 s", 504), "timed_out", "--request-timeout-seconds"),
         (seen("no whole answer within 0.5 s", 504, cause=STILL_COMING), "timed_out", "answers were still coming"),
         (seen("a riddle", 500), "fails", "fails (500): its own log says why; it says: a riddle"),

@@ -17,6 +17,9 @@ _MOST_CHARACTERS = 200
 """Of a server's own words in a sentence."""
 
 
+_FORBIDDEN = 403
+
+
 class _Rule(NamedTuple):
     """A known cause.
 
@@ -75,10 +78,11 @@ def _urls(plan: Plan) -> str:
 
 
 def _key(error: ErrorDetails, plan: Plan) -> str:
-    return (
-        f"the server refuses who asks ({error.code}): give its key with --api-key, or the header that it wants with -H"
-        f" 'Name: value'{_said(error)}"
-    )
+    if error.code == _FORBIDDEN:
+        what = "forbids the requests (403): give a key that may send them with --api-key"
+    else:
+        what = "wants a valid key (401): give it with --api-key"
+    return f"the server {what}, or as the header that it wants with -H 'Name: value'{_said(error)}"
 
 
 def _redirect(error: ErrorDetails, plan: Plan) -> str:
@@ -87,7 +91,9 @@ def _redirect(error: ErrorDetails, plan: Plan) -> str:
     there, here = urlsplit(urljoin(asked, place)), urlsplit(asked)
     address = there.geturl()
     if there.hostname == here.hostname and (there.scheme == here.scheme or there.scheme == "https"):
-        return f"the server redirects to {address}: give that address with -u, and its path with --endpoint"
+        given = urlsplit(plan.target.urls[0]).path.rstrip("/") if there.path == here.path else ""
+        path = "" if there.path == here.path else f" --endpoint {there.path}"
+        return f"the server redirects to {address}: use -u {there.scheme}://{there.netloc}{given}{path}"
     return (
         f"the server redirects to {address}, which is another server: only if it is the one to measure, name it with -u and"
         f" --endpoint, and then without a key that is meant for {here.hostname}"
@@ -191,9 +197,14 @@ def _late(error: ErrorDetails, plan: Plan) -> str:
 
 def _closed(error: ErrorDetails, plan: Plan) -> str:
     return (
-        f"the server at {_urls(plan)} closes connections without a whole answer: its own log says why; does its URL begin"
-        " with http:// or with https://?"
+        f"the server at {_urls(plan)} closes connections without a whole answer: its own log says why;{_other_scheme(plan)}"
     )
+
+
+def _other_scheme(plan: Plan) -> str:
+    if all(url.startswith("https:") for url in plan.target.urls):
+        return " if it speaks no TLS, begin the URL with http://"
+    return " if it speaks TLS, begin the URL with https://"
 
 
 def _not_http(error: ErrorDetails, plan: Plan) -> str:
@@ -269,7 +280,10 @@ def _encoded(error: ErrorDetails, plan: Plan) -> str:
 def _page(error: ErrorDetails, plan: Plan) -> str:
     kind = error.message.rpartition("; the answer is ")[2]
     path = plan.target.path or "/"
-    return f"the server answers with {kind} at {path}: is {_urls(plan)} the address of an API, and this its path?"
+    return (
+        f"the server at {_urls(plan)} answers with {kind} at {path}, where JSON or a stream was expected: give the address of"
+        " its API with -u, or another path with --endpoint"
+    )
 
 
 def _empty(error: ErrorDetails, plan: Plan) -> str:
@@ -355,8 +369,8 @@ _RULES = (
     _Rule("other_type", (), r"; the answer is [\w.+/-]+$", _page),
 )
 
-ROUTE, MODELS = "route", "models"
-"""What a look at the server tells: where it answers and what to change, and the models that it lists."""
+ROUTE, MODELS, TLS = "route", "models", "tls"
+"""What a look at the server tells: where it answers and what to change, the models that it lists, and that it speaks TLS."""
 
 Cause: TypeAlias = tuple[str, str]
 """A kind and a sentence."""
@@ -388,6 +402,8 @@ def _with_looks(kind: str, sentence: str, error: ErrorDetails, plan: Plan, looks
         return f"the server has nothing at {_place(plan)} ({error.code}), and answers at {looks[ROUTE]}"
     if kind == "no_route" and MODELS in looks:
         return f"{sentence.rstrip('.')}; at /v1/models it lists {looks[MODELS]}"
+    if kind == "closed" and TLS in looks:
+        return _encrypted(error, plan)
     if kind == "unknown_model" and MODELS in looks:
         return f"the server has no model {names(plan.target.models)}: name one of its own with -m: {looks[MODELS]}"
     return sentence

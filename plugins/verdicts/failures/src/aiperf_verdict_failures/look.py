@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
+import ssl
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from difflib import SequenceMatcher
@@ -16,7 +18,7 @@ from aiperf.sdk.model import names
 from aiperf.sdk.redaction import without_secrets
 from aiperf.sdk.verdict import Look
 
-from aiperf_verdict_failures.causes import MODELS, ROUTE
+from aiperf_verdict_failures.causes import MODELS, ROUTE, TLS
 
 _ASK_S = 1.0
 _MOST_THREADS = 8
@@ -33,7 +35,23 @@ def looked(look: Look) -> dict[str, str]:
         found[ROUTE] = route
     elif {"no_route", "unknown_model"} & set(look.causes) and (models := _models(look.servers)):
         found[MODELS] = models
+    if "closed" in look.causes and _speaks_tls(look.servers.urls[0]):
+        found[TLS] = "it takes a handshake of TLS"
     return found
+
+
+def _speaks_tls(url: str) -> bool:
+    """Whether what listens at an address of http takes a handshake of TLS, with whatever certificate; nothing is sent in it."""
+    parts = urlsplit(url)
+    if parts.scheme != "http":
+        return False
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with contextlib.suppress(OSError):
+        with socket.create_connection((parts.hostname or "", parts.port or 80), _ASK_S) as connection:
+            context.wrap_socket(connection, server_hostname=parts.hostname).close()
+        return True
+    return False
 
 
 def _models(servers: Servers) -> str:
