@@ -132,13 +132,15 @@ def test_a_path_that_cannot_be_in_a_request_line_is_refused(path: str) -> None:
 
 
 FILES = ("{prefix_aiperf}.json", "{prefix_aiperf}.csv", "{prefix}.jsonl", "{prefix}_raw.jsonl",
-         "{prefix_aiperf}_timeslices.csv", "{prefix_}ledger.txt", "inputs.json")  # fmt: skip
+         "{prefix_aiperf}_timeslices.csv", "{prefix_}ledger.txt", "{prefix_}pages{_export}.csv",
+         "inputs.json")  # fmt: skip
 
 
 @pytest.mark.parametrize(("typed", "base"), [
     ("run1", "run1"), ("run1.json", "run1"), ("run1.csv", "run1"), ("run1_raw.jsonl", "run1"), ("run1_timeslices.csv", "run1"),
     ("run1_server_metrics.parquet", "run1"), ("/a/run1", "run1"), ("sub/run1.jsonl", "run1"), ("run.json.csv", "run.json"),
     ("run.v2", "run.v2"), ("run1_ledger.txt", "run1"), ("ledger.txt", "ledger.txt"),
+    ("run1_pages.csv", "run1"),
 ])  # fmt: skip
 def test_the_base_name_of_exports(typed: str, base: str) -> None:
     assert outputs.export_base(typed, FILES) == base

@@ -15,8 +15,7 @@ from aiperf.sdk.exporter import file_name
 from aiperf.sdk.plan import ExportLevel, OutputPlan, PhasePlan
 
 _OTHER_ENDINGS = (
-    "_server_metrics.parquet", "_server_metrics.jsonl", "_server_metrics.json", "_server_metrics.csv",
-    "_network_latency.jsonl", "_gpu_telemetry.jsonl",
+    "_server_metrics.parquet", "_network_latency.jsonl", "_gpu_telemetry.jsonl",
 )  # fmt: skip
 """Endings of exports of the reference that no exporter here writes; a typed prefix loses them, too."""
 _LONGEST = 200

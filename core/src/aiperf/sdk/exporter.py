@@ -33,7 +33,11 @@ LEVELS = ("summary", "records", "raw")
 _CONTROLS = re.compile(rb"\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 """U+0080 to U+009F, U+061C, U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 in UTF-8."""
 _JOIN_BYTES = 1 << 20
-_PLACEHOLDERS = (("{prefix}", "profile_export", ""), ("{prefix_aiperf}", "profile_export_aiperf", ""), ("{prefix_}", "", "_"))
+_PLACEHOLDERS = (
+    ("{prefix}", "profile_export", "%s"), ("{prefix_aiperf}", "profile_export_aiperf", "%s"), ("{prefix_}", "", "%s_"),
+    ("{_export}", "_export", ""),
+)  # fmt: skip
+"""Placeholders with their default values, and with those that a prefix gives them."""
 
 
 def file_name(pattern: str, prefix: str | None) -> str:
@@ -47,12 +51,13 @@ def file_name(pattern: str, prefix: str | None) -> str:
     ``{prefix}``        ``profile_export``           ``run1``
     ``{prefix_aiperf}`` ``profile_export_aiperf``    ``run1``
     ``{prefix_}``       nothing                      ``run1_``
+    ``{_export}``       ``_export``                  nothing
     ================== ============================ ==========
 
     A pattern without a placeholder is the file's name in every run.
     """
-    for placeholder, default, affix in _PLACEHOLDERS:
-        pattern = pattern.replace(placeholder, default if prefix is None else prefix + affix)
+    for placeholder, default, given in _PLACEHOLDERS:
+        pattern = pattern.replace(placeholder, default if prefix is None else given.replace("%s", prefix))
     return pattern
 
 

@@ -78,6 +78,10 @@ class SummaryExporterContract:
         """The target of the exporter."""
         return Target(directory)
 
+    def summary(self) -> Summary:
+        """The summary that it exports; it should have what the exporter writes of."""
+        return sample_summary()
+
     def _prepared(self, directory: Path) -> set[str]:
         """Prepare the directory; its files."""
         directory.mkdir(exist_ok=True)
@@ -94,7 +98,7 @@ class SummaryExporterContract:
 
     def test_it_names_every_file_it_writes(self, tmp_path: Path) -> None:
         there = self._prepared(tmp_path)
-        written = self._exported(tmp_path, sample_summary())
+        written = self._exported(tmp_path, self.summary())
         assert bool(written) is self.writes, (
             unlike(written, f"files: {self.writes}", "return an Artifact for each file, or set writes = False")
         )
@@ -109,18 +113,18 @@ class SummaryExporterContract:
         self._prepared(tmp_path)
         target = Target(Path(), files=dict(self.exporter.files))
         declared = {target.file(kind).name for kind in self.exporter.files}
-        assert set(self._exported(tmp_path, sample_summary())) <= declared, "a file is not in files, see aiperf.Exporter.files"
+        assert set(self._exported(tmp_path, self.summary())) <= declared, "a file is not in files, see aiperf.Exporter.files"
 
     def test_the_same_summary_gives_the_same_files(self, tmp_path: Path) -> None:
         self._prepared(tmp_path / "first"), self._prepared(tmp_path / "second")
-        first = self._exported(tmp_path / "first", sample_summary())
-        assert first == self._exported(tmp_path / "second", sample_summary()), (
+        first = self._exported(tmp_path / "first", self.summary())
+        assert first == self._exported(tmp_path / "second", self.summary()), (
             "the same summary gives other bytes: no clock, no chance, no number of the process"
         )
 
     def test_a_run_without_results_is_survived(self, tmp_path: Path) -> None:
         nothing = msgspec.structs.replace(
-            sample_summary(), results={}, phases=(), valid=0, failed=0, complete=False, incomplete_reason="it was cut short",
+            self.summary(), results={}, phases=(), valid=0, failed=0, complete=False, incomplete_reason="it was cut short",
             seed=None, observation_window_s=None, benchmark_duration_s=None, outcomes={}, slices=(),
         )  # fmt: skip
         self._prepared(tmp_path)
@@ -131,7 +135,7 @@ class SummaryExporterContract:
             pytest.skip("it writes no file")
         (tmp_path / "file").write_bytes(b"")
         with pytest.raises((OSError, AiperfError)):
-            self._exported(tmp_path / "file" / "below", sample_summary())
+            self._exported(tmp_path / "file" / "below", self.summary())
         assert [path.name for path in tmp_path.iterdir()] == ["file"], (
             f"it left {shown([path.name for path in tmp_path.iterdir()])}: write with atomic(path), which leaves nothing"
         )
@@ -141,7 +145,7 @@ class SummaryExporterContract:
             pytest.skip("it writes no file")
         there = self._prepared(tmp_path)
         with _full_disk(), pytest.raises((OSError, AiperfError)):
-            self._exported(tmp_path, sample_summary())
+            self._exported(tmp_path, self.summary())
         assert _files(tmp_path) == there, (
             f"half a file is left: {shown(_files(tmp_path) - there)}; write with atomic(path), which leaves nothing"
         )
