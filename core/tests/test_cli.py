@@ -493,4 +493,4 @@ def test_a_near_miss_means_what_was_typed(run: Any, flag: str, near: str | None)
 
 
 def test_asking_for_no_telemetry_is_taken_where_there_is_none(run: Any) -> None:
-    assert run("profile --no-gpu-telemetry --no-server-metrics --model m")[0] == 0
+    assert run("profile --no-gpu-telemetry --model m")[0] == 0

@@ -899,6 +899,25 @@ def test_secret_options_of_plugins_reach_the_plugins_and_no_file(tmp_path: Path)
     assert found.plugins.options_of(found.plugins.endpoint).token == "hush", "what runs in this process has it, too"
 
 
+class PeerOptions(EndpointOptions):
+    peers: list[str] = option("--peer", default=[], help="Others.", arity="many")
+
+
+@pytest.mark.parametrize("url", ["http://ada:hush@host/metrics", "ada:hush@host:80", "http://ada:hush@[::1]:80"])
+def test_a_login_in_an_address_is_a_secret_of_whatever_option(tmp_path: Path, url: str) -> None:
+    given = {"endpoints:chat": PeerOptions(peers=["http://plain/metrics", url])}
+    found, secrets = made(plugins=given, typed={"endpoints:chat.peers": "--peer"})
+    save_run(tmp_path, found, RunClock(0, 0))
+    assert b"hush" not in (tmp_path / "run.json").read_bytes()
+    assert found.run.config["plugins"] == {"endpoints:chat": {"peers": "<redacted>"}}
+    assert secrets.options == {"endpoints:chat": {"peers": ["http://plain/metrics", url], "token": None}}
+
+
+def test_an_address_without_a_login_is_no_secret() -> None:
+    given = {"endpoints:chat": PeerOptions(peers=["http://plain/metrics?who=ada@home"])}
+    assert made(plugins=given)[1].options == {"endpoints:chat": {"token": None}}
+
+
 def test_continuous_usage_needs_server_counts_streaming_and_a_capable_endpoint() -> None:
     asked = {"per_chunk_usage": True, "use_server_token_count": True, "streaming": True}
     assert plan(**asked).target.per_chunk_usage

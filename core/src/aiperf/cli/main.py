@@ -40,11 +40,8 @@ T = TypeVar("T")
 
 SUMMARY = "Measure generative-AI inference servers: latency, throughput and goodput under load."
 
-ABSENT = tuple(
-    OptionSpec(f"no_{what.replace('-', '_')}", (f"--no-{what}",), "So it is.", "flag", "none", hidden=True)
-    for what in ("gpu-telemetry", "server-metrics")
-)
-"""They ask for what is so anyway, until a package declares them."""
+ABSENT = (OptionSpec("no_gpu_telemetry", ("--no-gpu-telemetry",), "So it is.", "flag", "none", hidden=True),)
+"""It asks for what is so anyway, until a package declares it."""
 
 
 def main(words: Sequence[str] | None = None, registry: Registry | None = None) -> int:
@@ -361,6 +358,12 @@ def warn_of_broken(registry: Registry, say: Callable[[str], object]) -> None:
         say(f"{'plugin' if len(names) == 1 else 'plugins'} {', '.join(names)} of {package} can't be used: {cause}")
 
 
+def _takes_part(plugin: Descriptor) -> bool:
+    """Whether the plugin is in a run where none of its options is given: it needs none, or a flag that is on anyway."""
+    field = plugin.capabilities.get("needs_option")
+    return field is None or any(spec.field == field and spec.default == "on" for spec in plugin.options)
+
+
 def _unknown_names(registry: Registry, scan: Scan) -> Iterable[AiperfError]:
     """The errors of options that name a plugin which isn't installed."""
     for value in scan.given:
@@ -390,7 +393,7 @@ def profile_settings(registry: Registry, scan: Scan) -> Settings:
     every, given = {name for name, category in CATEGORIES.items() if category.every}, scan.values()
     needed = [
         each for each in _run_plugins(registry)
-        if each.key in given or (each.category in every and "needs_option" not in each.capabilities)
+        if each.key in given or (each.category in every and _takes_part(each))
     ]  # fmt: skip
     plugins = _validated(registry, needed, scan, errors)
     if errors or scan.errors:  # else each name is looked up where its plugin is chosen, and the environment with the plan

@@ -19,7 +19,7 @@ from aiperf.planning.problems import Draft, Settings
 from aiperf.planning.secret_texts import secret_texts
 from aiperf.planning.sources import Source
 from aiperf.planning.target import EndpointChoice
-from aiperf.redaction import secret_fields
+from aiperf.redaction import redact, secret_fields
 from aiperf.registry.guides import INSTALL_SUITE
 from aiperf.registry.third_party import blamed, isolated, load
 from aiperf.sdk.categories import CATEGORIES, singular
@@ -271,9 +271,19 @@ def _options(draft: Draft) -> dict[str, Any]:
         with draft.collected(), blamed(draft.registry.descriptor(category, name), "has options that can't be sent"):
             encoded[key] = EncodedOptions.of(options)
             encoded[key].decoded()
-            secret[key] = tuple(sorted(field for field, face in options.option_faces.items() if face.spec.secret))
+            secret[key] = tuple(sorted(
+                field for field, face in options.option_faces.items()
+                if face.spec.secret or _has_login(encoded[key].values.get(field))
+            ))  # fmt: skip
             _refuse_secrets(draft, encoded[key].values, secret[key], typed)
     return {"options": encoded, "secret_options": {key: fields for key, fields in secret.items() if fields}}
+
+
+def _has_login(value: Any) -> bool:
+    """Whether the value is a URL with credentials, or a list with one: it is a secret, whatever the option says."""
+    if isinstance(value, list | tuple):
+        return any(map(_has_login, value))
+    return isinstance(value, str) and "@" in value and redact(value) != value
 
 
 def _refuse_secrets(draft: Draft, values: Mapping[str, Any], secret: Collection[str], typed: Mapping[str, str]) -> None:
