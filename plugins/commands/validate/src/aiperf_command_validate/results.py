@@ -98,6 +98,9 @@ class _Checks:
         for kind in self.schemas:  # documents that are compared with their schema alone
             if kind.endswith(".json") and kind not in _COMPARED and self.run.has(kind):
                 self.document(kind)
+            elif kind.endswith(".jsonl") and kind not in _LINES and self.run.has(kind):
+                for _ in self.lines(kind):
+                    pass
         if self.run.ours:
             self.journal(summary, inputs)
 
