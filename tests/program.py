@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,15 @@ class Done:
 
 
 class Program:
-    """Runs ``aiperf`` in *folder*, in an environment without its variables.  *python*: the interpreter to use."""
+    """Runs ``aiperf`` in *folder*, in an environment without its variables.  *python*: the interpreter to use.
 
-    def __init__(self, folder: Path, *, python: Path | str = sys.executable) -> None:
+    server_metrics: runs read the servers' pages of metrics, which costs each one a process; most tests have no use for it.
+    """
+
+    def __init__(self, folder: Path, *, python: Path | str = sys.executable, server_metrics: bool = False) -> None:
         self.folder, self.python = folder, str(python)
+        here = self.python == sys.executable and find_spec("aiperf_metric_server_metrics") is not None
+        self.quiet_servers = here and not server_metrics
         self.program = [self.python, "-m", "aiperf"]
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIPERF_", "COLUMNS"))}
 
@@ -82,6 +88,8 @@ class Program:
         command = [*self.program, *map(str, words)]
         if words and words[0] == "profile" and not {"--artifact-dir", "--output-artifact-dir"} & set(words):
             command += ["--artifact-dir", str(self.folder / "artifacts")]
+        if self.quiet_servers and words and words[0] == "profile":
+            command.append("--no-server-metrics")
         directory = Path(command[command.index("--artifact-dir") + 1]) if "--artifact-dir" in command else self.folder
         process = subprocess.Popen(
             command,

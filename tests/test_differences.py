@@ -637,6 +637,29 @@ HELD = {
         "test_chat_template_runs.py::test_a_prompt_is_as_long_as_asked_with_its_template",
         "test_chat_template_runs.py::test_turns_are_counted_as_the_server_got_them",
     ),
+    # Server metrics
+    "the end of a family's name": ("test_metric_server_metrics_page.py::test_a_gauge_and_a_counter_of_one_stem_stay_apart",),
+    "info, state set, gauge histogram of OpenMetrics": (
+        "test_metric_server_metrics_page.py::test_each_type_becomes_the_kind_of_series_that_it_is",
+    ),
+    "a family that can't be read": ("test_metric_server_metrics_page.py::test_one_bad_family_harms_no_other",),
+    "summaries": ("test_metric_server_metrics_page.py::test_each_type_becomes_the_kind_of_series_that_it_is",),
+    "families `*_created`, `*_uptime`": ("test_metric_server_metrics_page.py::test_times_of_creation_are_no_families",),
+    "average of a gauge": ("test_server_metrics_runs.py::test_the_server_counts_what_the_client_saw",),
+    "a counter that began again": (
+        "test_exporter_server_metrics_parquet.py::test_a_counter_that_began_again_goes_on_growing",
+    ),
+    "counters at the edges of a phase": ("test_server_metrics_runs.py::test_the_server_counts_what_the_client_saw",),
+    "percentiles of a histogram": ("test_exporter_server_metrics.py::test_json_has_histograms_with_estimates_and_edges",),
+    "numbers of `server_metrics_export.csv`": ("test_exporter_server_metrics.py::test_csv_has_a_table_for_each_type",),
+    "an item of `--server-metrics` without a port and a scheme": (
+        "test_metric_server_metrics_source.py::test_an_item_that_is_no_address_has_a_sentence",
+    ),
+    "the path of a page that the user names": (
+        "test_metric_server_metrics_source.py::test_the_page_of_each_server_comes_first_then_those_given",
+    ),
+    "one page in two spellings": ("test_metric_server_metrics_source.py::test_two_spellings_of_a_page_are_one_target",),
+    "a login in the address of a page": ("test_server_metrics_runs.py::test_a_login_stands_in_no_file",),
     "`--tokenizer builtin`": (
         "test_tokenizer_builtin.py::test_opening_needs_no_network",
         "test_recipes.py::test_r15_no_network",

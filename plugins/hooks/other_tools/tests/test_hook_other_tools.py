@@ -19,7 +19,7 @@ class TestOtherToolsKeepTheContract(OtherToolsContract):
         ("--server-metrics-url", f"telemetry of GPUs: {LATER}"),
         ("--max-threads", "use --workers-max"), ("--checkpoint-dir", "the journal does it: aiperf report DIR after a crash"),
         ("--backend", "belongs to the kserve endpoint package, which is not installed"),
-        ("--sweep-type", f"sweeps over several loads: {LATER}"), ("--no-server-metrics", f"metrics of the server: {LATER}"),
+        ("--sweep-type", f"sweeps over several loads: {LATER}"), ("--no-server-metrics", None),
         ("--qps", "use --request-rate, in requests per second"), ("--max-seconds", "use --benchmark-duration, in seconds"),
         ("--save-result", "results are always saved; --artifact-dir says where"), ("--vus", "use --concurrency"),
         ("-s", "not applicable here; use --request-count or --benchmark-duration"),

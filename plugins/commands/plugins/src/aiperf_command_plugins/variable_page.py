@@ -116,6 +116,11 @@ _ELSEWHERE = (
     ("AIPERF_RECORD_COMPLETION_STALL_*", "results come from the journal, which has every request: no record is waited for"),
     ("AIPERF_RECORD_*, AIPERF_METRICS_EXPORT_*, AIPERF_METRICS_LIST_BACKEND, AIPERF_METRICS_TDIGEST_COMPRESSION", "results are"
      " made from the journal, exactly, after the load; there is nothing to tune"),
+    ("AIPERF_SERVER_METRICS_REACHABILITY_TIMEOUT", "pages are read from the start of the run on; nothing is probed before"),
+    ("AIPERF_SERVER_METRICS_EXPORT_BATCH_SIZE, AIPERF_SERVER_METRICS_PROFILE_COMPLETE_RELAY_TIMEOUT,"
+     " AIPERF_SERVER_METRICS_SHUTDOWN_DELAY, AIPERF_SERVER_METRICS_CANCEL_RESULT_WAIT_SEC", "each sample is on disk at once,"
+     " and results wait 0.5 s for the last ones at most"),
+    ("AIPERF_SERVER_METRICS_REALTIME_*, AIPERF_SERVER_METRICS_CR_PROJECTION_*", "there is no message bus, and no operator"),
     ("AIPERF_UI_*, AIPERF_LOGGING_QUEUE_MAXSIZE", "`--ui`, `--stats-interval`, `--log-level`"),
     ("AIPERF_DEV_ENABLE_YAPPI", "any profiler of Python processes"),
     ("AIPERF_CHAT_*", "there is no `aiperf chat`"),
@@ -133,7 +138,6 @@ _LATER = (
     ("AIPERF_AGENTX_*, AIPERF_DAG_*, AIPERF_DATASET_WEKA_*, AIPERF_DATASET_TRACELAB_*", "the replay of agents' traces"),
     ("AIPERF_API_SERVER_*", "the HTTP API of a run"),
     ("AIPERF_GPU_*", "telemetry of GPUs"),
-    ("AIPERF_SERVER_METRICS_*, AIPERF_HTTP_METRICS_SCRAPE_READ_TIMEOUT", "metrics of the server"),
     ("AIPERF_NETWORK_LATENCY_*", "latency of the network"),
     ("AIPERF_OTEL_*, AIPERF_MLFLOW_*, AIPERF_WANDB_*", "trackers of experiments"),
     ("AIPERF_SEARCH_PLANNER_*", "the search for a load"),

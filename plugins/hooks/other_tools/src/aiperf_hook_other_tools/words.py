@@ -97,7 +97,6 @@ OTHER_TOOLS = {
 
 LATER_OPTIONS = {
     **_later("telemetry of GPUs", "--gpu-telemetry --server-metrics-url --server-metrics-urls"),
-    **_later("metrics of the server", "--server-metrics --server-metrics-formats"),
     **_later("latency of the network", "--network-latency-automatic --network-latency-mean --network-latency-ping-interval"),
     **_later(
         "repeated runs",

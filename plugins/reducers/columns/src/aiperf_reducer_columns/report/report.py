@@ -203,7 +203,7 @@ class _Merging:
         )  # fmt: skip
         survived, urls = survival(self.catalogue, folds), self._urls(main_plan, counts)
         late = [*self.plugin_folds.off.values(), *self.analyses.warnings]
-        late += lacking(self._telemetry, {each.index: each.name for each in plan.load.phases})
+        late += lacking(self._telemetry, {each.index: each.name for each in plan.load.phases}, plan.plugins.given)
         summary = Summary(
             plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases), measured,
             self._delivered(main_plan, counts, outcome, begin),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from aiperf.sdk.plan import PluginPlan
 from aiperf.sdk.series import Window
 from aiperf.sdk.summary import SourceSummary, TargetSummary
 
+_LATE_S = 1.0
+"""A source that the user didn't ask for may be so late without a warning."""
 _NO_SERIES = "telemetry has no statistics: no plugin of the category series is in use; aiperf-series-by-time is one"
 
 
@@ -32,12 +34,18 @@ def summaries(
                 yield made
 
 
-def lacking(sources: Sequence[SourceSummary], phases: Mapping[int, str]) -> Iterator[str]:
-    """Sentences on telemetry that came late, ended early, or went on counting behind a phase.  *phases*: their names."""
+def lacking(sources: Sequence[SourceSummary], phases: Mapping[int, str], given: Collection[str] = ()) -> Iterator[str]:
+    """Sentences on telemetry that came late, ended early, or went on counting behind a phase.  *phases*: their names.
+
+    given: plugins that the user asked for, as ``category:name``; the load waits for no other, and most are a bit late.
+    """
     for source in sources:
+        patience_s = 0.0 if f"telemetry:{source.name}" in given else _LATE_S
         for target in source.targets or (TargetSummary("", source.interval_s, partial=source.partial),):
             who = f"telemetry {source.name} of {source.distribution}{f' ({target.name})' if target.name else ''}"
             for index, late_s in target.late.items():
+                if late_s <= patience_s:
+                    continue
                 begin = f"{late_s:.2f} s after the begin of phase {phases[index]}"
                 yield f"{who} has its first sample {begin}: its series begin there"
             for index in target.partial:
