@@ -16,7 +16,7 @@ import pytest
 from requirements import ROOT
 from test_repository import KERNEL, LIBRARIES, PLUGINS, committed, imports, named, toml, where
 
-DOORS = {"aiperf.doors", "aiperf.results", "aiperf.testing"}
+DOORS = {"aiperf.foreign", "aiperf.results", "aiperf.testing"}
 """What of the kernel names two libraries: nothing of it uses them."""
 REDUCER = "aiperf_reducer_columns"
 ON_THE_REDUCER = {"aiperf_results", "aiperf_testing"}

@@ -592,15 +592,17 @@ def test_a_plugin_that_breaks_is_named_with_package_and_version(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(("changes", "message", "package"), [
-    ({"drivers": {}}, "schedules:burst of acme 1.2 wants the driver 'burst'; installed are nothing", "driver"),
-    ({"samplers": {}}, "datasets:numbered of acme 1.2 prefers the order 'sequential'; there are nothing", "schedule"),
+    ({"drivers": {}}, "schedules:burst of acme 1.2 wants a driver that sends whenever a slot is free; installed are nothing",
+     "suite"),
+    ({"samplers": {}}, "datasets:numbered of acme 1.2 prefers the order 'sequential'; there are nothing",
+     "schedule-standard"),
 ])  # fmt: skip
 def test_a_missing_package_of_this_project_is_told(
     tmp_path: Path, changes: dict[str, Any], message: str, package: str
 ) -> None:
     with pytest.raises(PluginError) as caught:
         build(make(tmp_path, **changes))
-    assert (caught.value.message, caught.value.hints[-1]) == (f"the plugin {message}", f"pip install aiperf-{package}-standard")
+    assert (caught.value.message, caught.value.hints[-1]) == (f"the plugin {message}", f"pip install aiperf-{package}")
 
 
 def chatty(folder: Path, *rows: dict[str, Any], **changes: Any) -> Plan:

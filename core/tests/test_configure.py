@@ -80,13 +80,17 @@ def row(category: str, name: str, value: str = "os:path", **more: Any) -> Descri
 
 
 KERNEL = [
-    row("schedules", "burst"), row("schedules", "request_rate"),
+    row("schedules", "burst", capabilities={"follows": "free_slots"}),
+    row("schedules", "request_rate", capabilities={"follows": "rate"}),
     row("arrivals", "constant"), row("arrivals", "poisson"), row("arrivals", "gamma", capabilities={"smoothness": True}),
     row("transports", "kernel", aliases=("http",)),
-    row("schedules", "fixed_schedule"), row("schedules", "user_centric"),
-    row("ramps", "linear"), row("ramps", "exponential"), row("uis", "simple"), row("uis", "none"),
+    row("schedules", "fixed_schedule", capabilities={"follows": "trace"}),
+    row("schedules", "user_centric", capabilities={"follows": "users"}),
+    row("ramps", "linear"), row("ramps", "exponential"),
+    row("uis", "simple", capabilities={"instead_of": ["dashboard"]}), row("uis", "none"),
     row("engines", "local", capabilities={"shares_memory": True}),
-    row("samplers", "sequential"), row("samplers", "shuffle"), row("samplers", "random"), row("drivers", "burst"),
+    row("samplers", "sequential", capabilities={"in_order": True}), row("samplers", "shuffle"),
+    row("samplers", "random", capabilities={"repeats": True}), row("drivers", "burst", capabilities={"drives": "free_slots"}),
     row("url_strategies", "round_robin"), row("url_strategies", "weighted", capabilities={"weights": True}),
     row("url_strategies", "least_in_flight", capabilities={"weights": True, "uses_load": True}),
 ]  # fmt: skip

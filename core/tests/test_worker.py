@@ -42,7 +42,7 @@ class FakeLine:
 
 async def make_worker(directory: Path) -> tuple[process.Worker, FakeLine, Any]:
     phases = tuple(
-        PhasePlan(name, name, index, "burst", request_count=2, concurrency=2, entries=3)
+        PhasePlan(name, name, index, "burst", request_count=2, concurrency=2, entries=3, driver="burst")
         for index, name in enumerate(("warmup", "profiling"))
     )
     plan = make_plan(directory, phases=phases)

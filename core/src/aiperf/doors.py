@@ -8,8 +8,6 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-RESULTS, TESTING, SUITE = "aiperf_results", "aiperf_testing", "aiperf-suite"
-"""Modules behind two doors of the kernel, and the package that brings all others: nothing else names another package."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aiperf.doors import RESULTS, door
+from aiperf.doors import door
+from aiperf.foreign import RESULTS
 
 __all__ = ["FinishedRun", "Table", "TelemetrySeries", "metrics_of", "open_run", "open_runs"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from aiperf.doors import TESTING
+from aiperf.foreign import TESTING
 
 if TYPE_CHECKING:
     from aiperf_testing import *  # noqa: F403

@@ -18,9 +18,10 @@ from aiperf.errors import AiperfError, UsageError
 from aiperf.redaction import REDACTED, redact
 from aiperf.registry.guides import INSTALL_SUITE
 from aiperf.registry.option_claims import same
-from aiperf.sdk.command import LATER
+from aiperf.sdk.command import LATER, Command
 from aiperf.sdk.configuration import Option, OptionTarget, OptionValue
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
+from aiperf.sdk.options import OptionsT
 
 _NUMBER = re.compile(r"-(\d|\.\d|inf\b)")
 _HELP = ("--help", "-h")
@@ -332,6 +333,20 @@ def near_flags(flag: str, flags: Iterable[str], most: int) -> list[str]:
         return joined or all(any(alike(word, other, 0.75) for other in more) for word in less)
 
     return did_you_mean(flag, filter(means, flags), most, 0.8)
+
+
+class LineCompleter(Command[OptionsT]):
+    """A command that also answers shells which complete a line; its manifest says ``completes_lines: true``."""
+
+    def complete(self, commands: Sequence[Subcommand], words: Sequence[str]) -> int:
+        """Answer a shell, or ``--install-completion`` and ``--show-completion``; returns the exit code.
+
+        *commands*: all there are, with their options.  *words*: of the command line.
+
+        Raises:
+            AiperfError: Printed as a sentence, with its exit code.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define complete(commands, words)")
 
 
 class Subcommand(Struct, frozen=True):

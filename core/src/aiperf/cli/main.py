@@ -19,6 +19,7 @@ from aiperf.cli.commandline import (
     FIRST,
     PINS,
     CommandLine,
+    LineCompleter,
     Scan,
     Subcommand,
     did_you_mean,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PLUGINS = "plugins"
+"""The kernel's own command of this name is for installations where no package has one."""
 SUMMARY = "Measure generative-AI inference servers: latency, throughput and goodput under load."
 
 ABSENT = (OptionSpec("no_gpu_telemetry", ("--no-gpu-telemetry",), "So it is.", "flag", "none", hidden=True),)
@@ -90,12 +93,7 @@ def _main(words: list[str], registry: Registry | None) -> int:
     with_file = canonical(name) == "profile" and not line.asks_for_help
     registry, file = opened(registry or Registry.discover(), line, errors, with_file=with_file)
     if "_AIPERF_COMPLETE" in os.environ or name.partition("=")[0] in ("--install-completion", "--show-completion"):
-        if registry.find("commands", "completion") is None:
-            raise UsageError("no installed package has shell completion", INSTALL_SUITE)
-        completion = registry.load("commands", "completion")()
-        completion.registry = registry
-        code: int = completion.complete(_commands(registry, everything=True), words)
-        return code
+        return _completed(registry, words)
     commands = _commands(registry, only=name)
     if name.startswith("-"):
         return _top(words, commands)
@@ -111,6 +109,16 @@ def _main(words: list[str], registry: Registry | None) -> int:
             warn(problem)
     scan.shown.insert(0, name)
     return checked(command, scan, file, errors, command.prepare)()
+
+
+def _completed(registry: Registry, words: list[str]) -> int:
+    """The exit code of the command that answers shells."""
+    answering = next((plugin for plugin in registry.all("commands") if plugin.capabilities.get("completes_lines")), None)
+    if answering is None:
+        raise UsageError("no installed package has shell completion", INSTALL_SUITE)
+    command: LineCompleter[Any] = registry.load(answering.category, answering.name)()
+    command.registry = registry
+    return command.complete(_commands(registry, everything=True), words)
 
 
 def opened(
@@ -236,10 +244,10 @@ def _commands(registry: Registry, *, only: str = "", everything: bool = False) -
     """Every subcommand.  Reading options costs time: unless *everything*, only the command named *only* has them."""
     commands = [profile_command(registry, whole=everything or canonical(only) == "profile")]
     plugins = [plugin for plugin in registry.all("commands") if plugin.name != "profile"]
-    if not any(plugin.name == "plugins" for plugin in plugins):
+    if registry.find("commands", PLUGINS) is None:
         from aiperf.cli.plugins import plugins_command
 
-        commands.append(plugins_command(registry, (PINS, DISABLED)))
+        commands.append(plugins_command(registry, PLUGINS, (PINS, DISABLED)))
     return commands + [
         _plugin_command(registry, plugin, whole=everything or canonical(only) == canonical(plugin.name)) for plugin in plugins
     ]

@@ -22,8 +22,8 @@ _SUMMARY = "Show which plugins are installed and whether their manifests are sou
 _MORE = "Without a word: packages. 'validate': faults of manifests; exit 1 on a fault. The suite has more."
 
 
-def plugins_command(registry: InstalledPlugins, options: Sequence[OptionSpec]) -> Subcommand:
-    """The subcommand; *options* choose between plugins (pins, switches)."""
+def plugins_command(registry: InstalledPlugins, name: str, options: Sequence[OptionSpec]) -> Subcommand:
+    """The subcommand, by its *name*; *options* choose between plugins (pins, switches)."""
 
     def call(words: list[str]) -> int:
         if words not in ([], ["validate"]):
@@ -35,7 +35,7 @@ def plugins_command(registry: InstalledPlugins, options: Sequence[OptionSpec]) -
         print("\n".join(lines))
         return 1 if words and lines[1:] else 0
 
-    return Subcommand("plugins", _SUMMARY, options_of(options), lambda scan: partial(call, scan.words), "[WORD...]", _MORE)
+    return Subcommand(name, _SUMMARY, options_of(options), lambda scan: partial(call, scan.words), "[WORD...]", _MORE)
 
 
 def known_plugins(registry: InstalledPlugins) -> list[Descriptor]:

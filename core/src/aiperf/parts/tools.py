@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiperf.cli.commandline import FIRST, Subcommand
+from aiperf.cli.commandline import FIRST, LineCompleter, Subcommand
 from aiperf.cli.help_text import by_heading, table, width, wrapped
 from aiperf.cli.plugins import known_plugins, package_lines, trouble_lines
 from aiperf.planning.kernel_options import KernelOptions
@@ -13,7 +13,7 @@ from aiperf.registry.option_specs import options_schema, validate
 from aiperf.registry.specs import specs
 
 __all__ = [
-    "FILE_NAME", "FIRST", "KernelOptions", "ManifestError", "Subcommand", "by_heading", "data_source", "format_of",
-    "known_plugins", "options_schema", "package_lines", "read", "read_row", "specs", "table", "trouble_lines",
+    "FILE_NAME", "FIRST", "KernelOptions", "LineCompleter", "ManifestError", "Subcommand", "by_heading", "data_source",
+    "format_of", "known_plugins", "options_schema", "package_lines", "read", "read_row", "specs", "table", "trouble_lines",
     "validate", "width", "without_flags", "wrapped",
 ]  # fmt: skip

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from aiperf import __version__
-from aiperf.errors import AiperfError, PluginError
-from aiperf.planning import config_sections, load_checks, outputs, processes, sources, target
+from aiperf.errors import AiperfError, PluginError, UnknownPlugin
+from aiperf.foreign import SAMPLER
+from aiperf.planning import config_sections, outputs, processes, sources, target
 from aiperf.planning.phases import named_plugins, phases
 from aiperf.planning.problems import Draft, Settings
 from aiperf.planning.secret_texts import secret_texts
@@ -30,6 +31,7 @@ from aiperf.sdk.plan import DataPlan, LoadPlan, OutputPlan, PhasePlan, Plan, Plu
 
 if TYPE_CHECKING:
     from aiperf.registry.registry import Registry
+    from aiperf.sdk.descriptor import Descriptor
 
 _ALWAYS = frozenset(category.name for category in CATEGORIES.values() if category.every)
 _MISSING = PluginRef("", "", "", "", "")
@@ -115,7 +117,7 @@ def assembled(draft: Draft, parts: Parts) -> Plan:
     )  # fmt: skip
     data = DataPlan(
         source=None if source.path is None else str(source.path), first=kernel.entries if source.path or source.name else None,
-        tokenizer_name=parts.tokenizer_name, sampling="sequential" if planned[-1].replay is not None else parts.sampling,
+        tokenizer_name=parts.tokenizer_name, sampling=SAMPLER if planned[-1].replay is not None else parts.sampling,
         delay_ratio=kernel.delay_ratio, entries=planned[-1].entries if source.once else sum(phase.entries for phase in planned),
         name=source.name, row=source.row, once=source.once, whole=kernel.check_data, cache_bust=kernel.cache_bust,
         chat_template=kernel.apply_chat_template,
@@ -150,9 +152,12 @@ def _plugins(
     """The plugins of the run without their options.  An unusable plugin is reported; a nameless one is in its place."""
     registry, named = draft.registry, named_plugins(draft, planned)
     grader = _grader(draft, choice)
-    telemetry, companions, drivers = _telemetry(draft), draft.everything("companions"), draft.everything("drivers")
+    telemetry, companions = _telemetry(draft), draft.everything("companions")
+    samplers, drivers = _ranked(registry, "samplers"), _ranked(registry, "drivers")
     if not drivers:  # which one a phase has, its schedule decides while the data set is built
-        draft.chosen("drivers", load_checks.BURST)
+        why = "no plugin of the category drivers is installed, and nothing would start requests"
+        draft.errors.append(UnknownPlugin(why, INSTALL_SUITE))
+    schedules = [registry.descriptor("schedules", name) for name in named["schedules"]]
     every = [plugin for category in registry.categories() for plugin in registry.all(category)]
     return PluginPlan(
         endpoint=_MISSING if choice.descriptor is None else choice.descriptor.ref,
@@ -164,13 +169,18 @@ def _plugins(
         hooks=draft.everything("hooks"), hook_names=registry.hooks().implemented, telemetry=telemetry,
         verdicts=draft.everything("verdicts"), tables=draft.everything("tables"), series=_series(draft) if telemetry else None,
         reducer=_reducer(draft), companions=tuple(_usable(draft, companions)),
-        samplers={plugin.name: plugin.ref for plugin in registry.all("samplers")},
-        drivers={plugin.name: plugin for plugin in drivers},
+        samplers={plugin.name: plugin.ref for plugin in samplers}, drivers={plugin.name: plugin.ref for plugin in drivers},
+        facts={plugin.key: plugin.capabilities for plugin in (*samplers, *drivers, *schedules) if plugin.capabilities},
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
         given=tuple(dict.fromkeys(field.rpartition(".")[0] for field in draft.settings.typed if ":" in field)),
         configuration=draft.settings.configuration, grading_timeout_s=None if grader is None else _limit_s(registry, grader),
     )  # fmt: skip
+
+
+def _ranked(registry: Registry, category: str) -> list[Descriptor]:
+    """The plugins of a category, the highest rank first."""
+    return sorted(registry.all(category), key=registry.rank, reverse=True)
 
 
 def _reducer(draft: Draft) -> PluginRef | None:
@@ -179,7 +189,7 @@ def _reducer(draft: Draft) -> PluginRef | None:
     The builder loads it before anything is sent, so a third party's alone, which nobody pinned, is tried here.
     """
     registry, failures = draft.registry, []
-    for plugin in sorted(registry.all("reducers"), key=registry.rank, reverse=True):
+    for plugin in _ranked(registry, "reducers"):
         try:
             if not plugin.first_party and not registry.rank(plugin)[0]:
                 load(plugin)
@@ -205,8 +215,7 @@ def _telemetry(draft: Draft) -> tuple[PluginRef, ...]:
 
 def _series(draft: Draft) -> PluginRef | None:
     """The plugin with the highest rank that can be imported."""
-    ranked = sorted(draft.registry.all("series"), key=draft.registry.rank, reverse=True)
-    usable = next(_usable(draft, ranked), None)
+    usable = next(_usable(draft, _ranked(draft.registry, "series")), None)
     return None if usable is None else draft.chosen("series", usable.name)
 
 

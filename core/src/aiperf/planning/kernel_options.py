@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from pathlib import Path
 
+from aiperf import foreign
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.options import Finite, Options, Word, option
 from aiperf.sdk.plan import ExportLevel, ModelStrategy
@@ -29,13 +30,13 @@ class KernelOptions(Options):
         group="Endpoint", place="models.strategy", help="How sessions get one of several models.")
     endpoint_path: str | None = option("--custom-endpoint", "--endpoint", group="Endpoint", metavar="PATH",
         place="endpoint.path", help="Path below the URL instead of the endpoint type's own; empty appends nothing.")
-    endpoint_type: Word = option("--endpoint-type", default="chat", group="Endpoint", metavar="TYPE", place="endpoint.type",
-        help="Request and response dialect: the name of an installed endpoint plugin.")
+    endpoint_type: Word = option("--endpoint-type", default=foreign.ENDPOINT, group="Endpoint", metavar="TYPE",
+        place="endpoint.type", help="Request and response dialect: the name of an installed endpoint plugin.")
     streaming: bool = option("--streaming", default=False, group="Endpoint", place="endpoint.streaming",
         help="Stream answers; needed for time to first token and inter-token latency.")
     urls: list[str] = option("--url", "-u", default=["http://localhost:8000"], shown="http://localhost:8000", group="Endpoint",
         metavar="URL", place="endpoint.urls", help="Base URL(s) of the server; several are given to sessions in turn.")
-    url_strategy: Word = option("--url-strategy", default="round_robin", group="Endpoint", metavar="NAME",
+    url_strategy: Word = option("--url-strategy", default=foreign.URL_STRATEGY, group="Endpoint", metavar="NAME",
         place="endpoint.url_strategy",
         help="How sessions are spread over the URLs: round_robin, least_in_flight, weighted (--url http://a=3) or a plugin's.")
     request_timeout_s: Finite = option("--request-timeout-seconds", default=21600.0, gt=0, group="Connection",
@@ -54,7 +55,7 @@ class KernelOptions(Options):
         place="endpoint.use_server_token_count", help="Take token counts from the server's usage instead of counting here.")
     per_chunk_usage: bool = option("--per-chunk-usage", default=False, group="Endpoint", place="endpoint.per_chunk_usage",
         help="Ask for the token counts so far with every piece of a stream: inter-token latency leaves out those of the first.")
-    transport: Word = option("--transport", "--transport-type", default="kernel", group="Connection", metavar="NAME",
+    transport: Word = option("--transport", "--transport-type", default=foreign.TRANSPORT, group="Connection", metavar="NAME",
         shown="the endpoint's, else one for the URL: kernel", place="endpoint.transport",
         help="What moves the bytes: the name of an installed transport plugin.")
     connection_reuse: ConnectionReuse = option("--connection-reuse-strategy", default=ConnectionReuse.POOLED,
@@ -133,7 +134,8 @@ class KernelOptions(Options):
     request_rate: Finite | None = option("--request-rate", gt=0, group="Load", metavar="REQ/S", place="profiling.rate",
         help="Requests started per second, open loop.")
     arrival_pattern: Word | None = option("--arrival-pattern", "--request-rate-mode", group="Load", metavar="NAME",
-        shown="poisson", place="profiling.type", help="Distribution of the time between arrivals: constant, poisson or gamma.")
+        shown=foreign.ARRIVALS, place="profiling.type",
+        help="Distribution of the time between arrivals: constant, poisson or gamma.")
     arrival_smoothness: Finite | None = option("--arrival-smoothness", "--vllm-burstiness", gt=0, group="Load", metavar="K",
         place="profiling.smoothness",
         help="Shape of gamma arrivals: 1 is poisson, below is burstier, above more regular; alone it selects gamma.")
@@ -146,7 +148,7 @@ class KernelOptions(Options):
         place="profiling.prefill_ramp.duration", help="Raise the prefill concurrency from 1 to its target over this time.")
     rate_ramp_s: Finite | None = option("--request-rate-ramp-duration", gt=0, group="Load", metavar="SECONDS",
         place="profiling.rate_ramp.duration", help="Raise the request rate to its target over this time.")
-    ramp: Word = option("--ramp", default="linear", group="Load", metavar="NAME", place="profiling.ramp",
+    ramp: Word = option("--ramp", default=foreign.RAMP, group="Load", metavar="NAME", place="profiling.ramp",
         help="How ramps rise: linear, exponential, or a plugin's.")
     scheduling_mode: Word | None = option("--scheduling-mode", group="Load", metavar="NAME", shown="from the other options",
         place="profiling.scheduling_mode",

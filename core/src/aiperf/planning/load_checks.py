@@ -1,15 +1,19 @@
 """The scheduling mode that the load options choose, and the load options that can't go together.
 
-Rules of a mode come first, then counts, limits, ramps, traces, users, warmup.
+Which rules hold depends on what the schedule follows, as its manifest declares
+(:class:`aiperf.sdk.schedule.ScheduleFacts`).  They come first, then counts, limits, ramps, traces, users, warmup.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from aiperf.foreign import BURST, FIXED_SCHEDULE, REQUEST_RATE, SAMPLER, SHAPED_ARRIVALS, USER_CENTRIC
 from aiperf.planning.problems import Draft
+from aiperf.sdk.schedule import FREE_SLOTS, RATE, TRACE, USERS
 
-BURST, REQUEST_RATE, FIXED_SCHEDULE, USER_CENTRIC = OWN = "burst", "request_rate", "fixed_schedule", "user_centric"
+IMPLIED = {FREE_SLOTS: BURST, RATE: REQUEST_RATE, TRACE: FIXED_SCHEDULE, USERS: USER_CENTRIC}
+"""The schedule that options choose without ``--scheduling-mode``, by what they have the load follow."""
 
 NO_PATTERN = "concurrency_burst"
 """What the reference calls the pattern of a burst; nobody can choose it."""
@@ -22,16 +26,16 @@ _RATES = ("request_rate", "request_rate_series")
 _OFFSETS = ("fixed_auto_offset", "fixed_start_ms", "fixed_end_ms")
 _RAMPS = ("concurrency_ramp_s", "prefill_ramp_s", "rate_ramp_s")
 _NEEDS = {
-    REQUEST_RATE: ("request_rate", "it starts requests at a rate"),
-    USER_CENTRIC: ("user_centric_rate", "it starts requests at a rate over all users"),
+    RATE: ("request_rate", "it starts requests at a rate"),
+    USERS: ("user_centric_rate", "it starts requests at a rate over all users"),
 }
-"""The option that each built-in mode is made of, and the reason."""
+"""The option without which there is nothing to follow, and the reason."""
 
 
 class _Pacing(NamedTuple):
-    """An option that paces requests: the one mode it belongs to, what would bring that mode about, and why it must."""
+    """An option that paces requests: what the load follows with it alone, what would bring that about, and why it must."""
 
-    mode: str
+    follows: str
     needs: tuple[str, ...] = ()
     why: str = ""
 
@@ -39,82 +43,94 @@ class _Pacing(NamedTuple):
 _FREE = "without a rate requests follow free slots"
 _NO_RAMP = "there is nothing to ramp"
 _PACING = {
-    "request_rate": _Pacing(REQUEST_RATE), "request_rate_series": _Pacing(REQUEST_RATE),
-    "arrival_pattern": _Pacing(REQUEST_RATE, _RATES[:1], _FREE), "arrival_smoothness": _Pacing(REQUEST_RATE, _RATES[:1], _FREE),
-    "rate_ramp_s": _Pacing(REQUEST_RATE, _RATES[:1], "there is no other rate to raise"),
-    "user_centric_rate": _Pacing(USER_CENTRIC),
-    "users": _Pacing(USER_CENTRIC, ("user_centric_rate",), "only there do users take turns"),
+    "request_rate": _Pacing(RATE), "request_rate_series": _Pacing(RATE),
+    "arrival_pattern": _Pacing(RATE, _RATES[:1], _FREE), "arrival_smoothness": _Pacing(RATE, _RATES[:1], _FREE),
+    "rate_ramp_s": _Pacing(RATE, _RATES[:1], "there is no other rate to raise"),
+    "user_centric_rate": _Pacing(USERS),
+    "users": _Pacing(USERS, ("user_centric_rate",), "only there do users take turns"),
 }  # fmt: skip
 _INSTEAD = {
-    FIXED_SCHEDULE: "the trace says when each request starts",
-    USER_CENTRIC: "its users keep a constant time between their turns",
+    TRACE: "the trace says when each request starts",
+    USERS: "its users keep a constant time between their turns",
 }
-"""Modes that leave nothing to pace, and why."""
+"""What leaves nothing to pace, and why."""
 
 
-def mode_of(draft: Draft, *, promoted: bool) -> str:
-    """The mode of ``--scheduling-mode``, else the implied mode.  A contradiction between the two is refused.
+def schedule_of(draft: Draft, *, promoted: bool) -> str:
+    """The schedule of ``--scheduling-mode``, else the implied one.  A contradiction between the two is refused.
 
     *promoted*: the input file is a trace that counts like the flag of a fixed schedule.
     """
     name, kernel = draft.kernel.scheduling_mode, draft.kernel
-    mode = REQUEST_RATE if any(map(draft.given, _RATES)) else BURST
+    implied: str = RATE if any(map(draft.given, _RATES)) else FREE_SLOTS
     if kernel.fixed_schedule or (promoted and name is None):
-        mode = FIXED_SCHEDULE
+        implied = TRACE
     elif kernel.user_centric_rate is not None:
-        mode = USER_CENTRIC
-    if name is None or name == mode:
-        return mode
-    flag, needs = draft.flag("scheduling_mode"), _NEEDS.get(name)
-    if mode == BURST and needs is not None:
+        implied = USERS
+    if name is None:
+        return IMPLIED[implied]
+    follows = declared(draft, name)
+    if follows == implied:
+        return name
+    flag, needs = draft.flag("scheduling_mode"), _NEEDS.get(follows or "")
+    if implied == FREE_SLOTS and needs is not None:
         draft.refuse_alone(f"{flag} {name}", draft.flag(needs[0]), needs[1], drop=flag)
-    if mode != BURST and (name in OWN or mode != REQUEST_RATE):
-        other = selector(draft, mode)
-        draft.refuse_both(f"{flag} {name}", other, f"{other} selects the mode {mode}", f"drop {flag}, or drop {other}")
-        return mode
-    if name == FIXED_SCHEDULE and draft.typed("fixed_schedule"):
+    if implied != FREE_SLOTS and (follows or implied != RATE):
+        other, why = selector(draft, implied), f"selects the mode {IMPLIED[implied]}"
+        draft.refuse_both(f"{flag} {name}", other, f"{other} {why}", f"drop {flag}, or drop {other}")
+        return IMPLIED[implied]
+    if follows == TRACE and draft.typed("fixed_schedule"):
         draft.refuse(f"{flag} {name} and --no-fixed-schedule exclude each other", "drop one of them")
     return name
 
 
-def basis(mode: str) -> str:
-    """The built-in mode whose rules hold for the mode: its own; for a plugin's, those of a request rate."""
-    return mode if mode in OWN else REQUEST_RATE
+def declared(draft: Draft, schedule: str) -> str | None:
+    """What the schedule follows, as its manifest declares; None where it declares nothing.
+
+    An implied one follows what implies it, so that the rules hold where it isn't installed.
+    """
+    plugin = draft.registry.find("schedules", schedule)
+    if plugin is None:
+        return next((follows for follows, name in IMPLIED.items() if name == schedule), None)
+    follows: str | None = plugin.capabilities.get("follows")
+    return follows
 
 
-def selector(draft: Draft, mode: str) -> str:
-    """What made it this mode, as a message names it."""
-    if draft.kernel.scheduling_mode == mode:
-        return f"{draft.flag('scheduling_mode')} {mode}"
-    if mode == FIXED_SCHEDULE and not draft.given("fixed_schedule"):
+def selector(draft: Draft, follows: str) -> str:
+    """The option that has the load follow this, as a message names it."""
+    name = draft.kernel.scheduling_mode
+    if name is not None and declared(draft, name) == follows:
+        return f"{draft.flag('scheduling_mode')} {name}"
+    if follows == TRACE and not draft.given("fixed_schedule"):
         return f"the timestamps of {draft.flag('input_file')} {draft.kernel.input_file}"
-    if mode == REQUEST_RATE:
+    if follows == RATE:
         return draft.flag("request_rate" if draft.given("request_rate") else "request_rate_series")
-    return draft.flag({FIXED_SCHEDULE: "fixed_schedule", USER_CENTRIC: "user_centric_rate", BURST: "concurrency"}[mode])
+    return draft.flag({TRACE: "fixed_schedule", USERS: "user_centric_rate", FREE_SLOTS: "concurrency"}[follows])
 
 
 def fixed(draft: Draft) -> bool:
-    """Whether an option asks for a fixed schedule."""
-    return draft.given("fixed_schedule") or draft.kernel.scheduling_mode == FIXED_SCHEDULE
+    """Whether an option asks for recorded times."""
+    name = draft.kernel.scheduling_mode
+    return draft.given("fixed_schedule") or (name is not None and declared(draft, name) == TRACE)
 
 
-def check(draft: Draft, mode: str, pattern: str) -> None:
-    """Refuse load options that have no meaning in the built-in *mode*, or contradict each other.
+def check(draft: Draft, follows: str, pattern: str) -> None:
+    """Refuse load options that have no meaning in a load that *follows* this, or contradict each other.
 
     *pattern*: the profiling phase's.
     """
     warms = any(map(draft.given, TRIGGERS))
-    _check_pacing(draft, mode, shaped_warmup=warms and not draft.kernel.warmup_alone and draft.given("warmup_request_rate"))
+    _check_pacing(draft, follows, shaped_warmup=warms and not draft.kernel.warmup_alone and draft.given("warmup_request_rate"))
     _check_counts(draft)
-    _check_ramps(draft, mode, warms=warms)
+    _check_ramps(draft, follows, warms=warms)
     _check_patterns(draft, pattern, warms=warms)
-    if mode == FIXED_SCHEDULE:
+    if follows == TRACE:
         _check_replay(draft)
     elif given := [draft.flag(field) for field in _OFFSETS if draft.typed(field)]:
         flags, schedule = " and ".join(given), draft.flag("fixed_schedule")
         needs = "needs" if len(given) == 1 else "need"
         draft.refuse(f"{flags} {needs} {schedule}: only a trace has times to shift", f"add {schedule}, or drop {flags}")
-    if mode == USER_CENTRIC:
+    if follows == USERS:
         _check_users(draft)
     if not warms:
         for field in (
@@ -124,15 +140,15 @@ def check(draft: Draft, mode: str, pattern: str) -> None:
             draft.needs(field, TRIGGERS, "without one no warmup runs")
 
 
-def _check_pacing(draft: Draft, mode: str, *, shaped_warmup: bool) -> None:
+def _check_pacing(draft: Draft, follows: str, *, shaped_warmup: bool) -> None:
     """*shaped_warmup*: the smoothness serves a warmup with a rate of its own, which has no other flag for it."""
     for field, pacing in _PACING.items():
-        if mode == pacing.mode or not draft.given(field):
+        if follows == pacing.follows or not draft.given(field):
             continue
-        if mode in _INSTEAD:
-            flag, other = draft.flag(field), selector(draft, mode)
-            why = _INSTEAD[mode] if pacing.needs else f"they are two scheduling modes, and {_INSTEAD[mode]}"
-            replayed = mode == FIXED_SCHEDULE and not fixed(draft)
+        if follows in _INSTEAD:
+            flag, other = draft.flag(field), selector(draft, follows)
+            why = _INSTEAD[follows] if pacing.needs else f"they are two scheduling modes, and {_INSTEAD[follows]}"
+            replayed = follows == TRACE and not fixed(draft)
             instead = "pass --no-fixed-schedule to leave the recorded times alone" if replayed else f"drop {other}"
             draft.refuse_both(flag, other, why, f"drop {flag}, or {instead}")
         # _check_patterns refuses the pattern of a burst.
@@ -140,7 +156,7 @@ def _check_pacing(draft: Draft, mode: str, *, shaped_warmup: bool) -> None:
             field == "arrival_smoothness" and shaped_warmup
         ):
             draft.needs(field, pacing.needs, pacing.why)
-    if mode == REQUEST_RATE and not draft.given("request_rate"):
+    if follows == RATE and not draft.given("request_rate"):
         draft.needs("rate_ramp_s", ["request_rate"], f"{draft.flag('request_rate_series')} says itself how the rate rises")
 
 
@@ -161,8 +177,8 @@ def _check_counts(draft: Draft) -> None:
         draft.at_most(prefill, limit, "is more than", ", which it is a part of")
 
 
-def _check_ramps(draft: Draft, mode: str, *, warms: bool) -> None:
-    if mode != BURST:
+def _check_ramps(draft: Draft, follows: str, *, warms: bool) -> None:
+    if follows != FREE_SLOTS:
         draft.needs("concurrency_ramp_s", ["concurrency"], _NO_RAMP)
     draft.needs("prefill_ramp_s", ["prefill_concurrency"], _NO_RAMP)
     if warms:
@@ -198,20 +214,22 @@ def _check_patterns(draft: Draft, pattern: str, *, warms: bool) -> None:
     if kernel.arrival_smoothness is not None and all(each and not each.capabilities.get("smoothness") for each in used):
         smoothness, flag = draft.flag("arrival_smoothness"), draft.flag("arrival_pattern")
         draft.refuse(
-            f"{smoothness} shapes gamma arrivals, and {flag} is {pattern}", f"pass {flag} gamma, or drop {smoothness}"
+            f"{smoothness} shapes {SHAPED_ARRIVALS} arrivals, and {flag} is {pattern}",
+            f"pass {flag} {SHAPED_ARRIVALS}, or drop {smoothness}",
         )
 
 
 def _check_replay(draft: Draft) -> None:
-    kernel, schedule = draft.kernel, selector(draft, FIXED_SCHEDULE)
+    kernel, schedule = draft.kernel, selector(draft, TRACE)
     if kernel.fixed_start_ms is not None and kernel.fixed_auto_offset and draft.typed("fixed_auto_offset"):
         draft.exclusive("fixed_start_ms", "fixed_auto_offset", "each says which recorded time is time zero")
     draft.at_most("fixed_start_ms", "fixed_end_ms", "is after", ": nothing is in between")
     if not draft.given("input_file") and not draft.given("public_dataset"):
         draft.refuse_alone(schedule, draft.flag("input_file"), "a file with timestamps says when each request starts")
-    if kernel.sampling not in (None, "sequential"):
+    sampler = None if kernel.sampling is None else draft.registry.find("samplers", kernel.sampling)
+    if sampler is not None and not sampler.capabilities.get("in_order"):  # an unknown one is reported elsewhere
         flag, why = draft.flag("sampling"), "the order is the trace's"
-        draft.refuse_both(f"{flag} {kernel.sampling}", schedule, why, f"drop {flag}, or write {flag} sequential")
+        draft.refuse_both(f"{flag} {kernel.sampling}", schedule, why, f"drop {flag}, or write {flag} {SAMPLER}")
 
 
 def _check_users(draft: Draft) -> None:

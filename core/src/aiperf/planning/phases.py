@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 
 from aiperf.errors import ConfigError
+from aiperf.foreign import ARRIVALS, BURST, REQUEST_RATE, SHAPED_ARRIVALS
 from aiperf.planning import load_checks
 from aiperf.planning.kernel_options import KernelOptions
-from aiperf.planning.load_checks import BURST, FIXED_SCHEDULE, NO_PATTERN, REQUEST_RATE, STOPS, TRIGGERS, USER_CENTRIC
+from aiperf.planning.load_checks import IMPLIED, NO_PATTERN, STOPS, TRIGGERS
 from aiperf.planning.problems import Draft
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import PhasePlan, Replay
+from aiperf.sdk.schedule import FREE_SLOTS, RATE, TRACE, USERS
 
 NS_PER_S = 1_000_000_000
 
@@ -33,12 +35,12 @@ def phases(draft: Draft, *, promoted: bool, once: bool = False) -> tuple[PhasePl
     the stop condition.  After an error in *draft* the result serves only to find more errors.
     """
     kernel = draft.kernel
-    mode = load_checks.mode_of(draft, promoted=promoted)
-    load_checks.check(draft, load_checks.basis(mode), _pattern(kernel))
+    schedule = load_checks.schedule_of(draft, promoted=promoted)
+    load_checks.check(draft, load_checks.declared(draft, schedule) or RATE, _pattern(kernel))
     entries = kernel.entries or kernel.session_count or kernel.request_count or _ENTRIES
     if not any(map(draft.given, TRIGGERS)):
-        return (_profiling(draft, mode, 0, entries, once=once),)
-    return _warmup(draft, entries), _profiling(draft, mode, 1, entries, once=once)
+        return (_profiling(draft, schedule, 0, entries, once=once),)
+    return _warmup(draft, entries), _profiling(draft, schedule, 1, entries, once=once)
 
 
 def named_plugins(draft: Draft, phases: tuple[PhasePlan, ...]) -> dict[str, dict[str, PluginRef]]:
@@ -63,7 +65,7 @@ def target(phase: PhasePlan) -> str:
     """The load and the end of the phase, for a line of the log."""
     series, pattern = phase.rate_series, f" {phase.pattern}" if phase.pattern else ""
     facts = (
-        ("a recorded trace", phase.schedule == FIXED_SCHEDULE or None),
+        ("a recorded trace", phase.replay),
         ("{} users", phase.users), ("{:g} requests/s" + pattern, phase.rate),
         ("a rate of {} points" + pattern, None if series is None else len(series)),
         ("concurrency {}", phase.concurrency), ("prefill concurrency {}", phase.prefill_concurrency),
@@ -91,35 +93,36 @@ def section(phase: PhasePlan) -> dict[str, Any]:
 
 
 def _profiling(draft: Draft, schedule: str, index: int, entries: int, *, once: bool) -> PhasePlan:
-    kernel, mode = draft.kernel, load_checks.basis(schedule)
-    concurrency = _level(mode, kernel.concurrency, kernel.prefill_concurrency)
-    if schedule == REQUEST_RATE and concurrency is None:
+    kernel, declared = draft.kernel, load_checks.declared(draft, schedule)
+    follows = declared or RATE
+    concurrency = _level(follows, kernel.concurrency, kernel.prefill_concurrency)
+    if declared == RATE and concurrency is None:
         ceiling = draft.flag("concurrency")
         draft.hint(f"a rate without {ceiling} has no ceiling: requests pile up at a server that is slower")
-    if mode == BURST and not draft.given("concurrency") and draft.given("concurrency_ramp_s"):
+    if follows == FREE_SLOTS and not draft.given("concurrency") and draft.given("concurrency_ramp_s"):
         draft.warn(f"{draft.flag('concurrency_ramp_s')} has nothing to ramp without {draft.flag('concurrency')}")
     series = None
-    if mode == REQUEST_RATE and kernel.request_rate_series is not None and not draft.given("request_rate"):
+    if follows == RATE and kernel.request_rate_series is not None and not draft.given("request_rate"):
         with draft.collected(draft.flag("request_rate_series")):
             series = _rate_series(kernel.request_rate_series)
-    count, duration_s = (None, None) if once and not any(map(draft.given, STOPS)) else _stop(draft, mode, series)
+    count, duration_s = (None, None) if once and not any(map(draft.given, STOPS)) else _stop(draft, follows, series)
     grace_s = kernel.benchmark_grace_s
     if grace_s is None:
         # Users take their turns far apart: what is in flight at the end is a part of the pattern.
-        grace_s = math.inf if mode == USER_CENTRIC else _GRACE_S
+        grace_s = math.inf if follows == USERS else _GRACE_S
     auto = kernel.fixed_auto_offset and kernel.fixed_start_ms is None
     replay = Replay(auto_offset=auto, start_ms=kernel.fixed_start_ms, end_ms=kernel.fixed_end_ms)
     return PhasePlan(
         name="profiling", kind="profiling", index=index, schedule=schedule, request_count=count,
         session_count=kernel.session_count, duration_ns=_ns(duration_s), rate_series=series, entries=entries,
         grace_ns=None if duration_s is None else _ns(grace_s),
-        pattern=_pattern(kernel) if schedule == REQUEST_RATE or (mode == REQUEST_RATE and kernel.request_rate) else None,
-        smoothness=kernel.arrival_smoothness or 1.0, users=kernel.users if mode == USER_CENTRIC else None,
-        replay=replay if mode == FIXED_SCHEDULE else None, cancel_share=(kernel.cancellation_pct or 0.0) / 100,
+        pattern=_pattern(kernel) if declared == RATE or (follows == RATE and kernel.request_rate) else None,
+        smoothness=kernel.arrival_smoothness or 1.0, users=kernel.users if follows == USERS else None,
+        replay=replay if follows == TRACE else None, cancel_share=(kernel.cancellation_pct or 0.0) / 100,
         cancel_delay_ns=_ns(kernel.cancellation_delay_s) or 0,
         **_levels(
             kernel.ramp, (concurrency, kernel.concurrency_ramp_s), (kernel.prefill_concurrency, kernel.prefill_ramp_s),
-            ({REQUEST_RATE: kernel.request_rate, USER_CENTRIC: kernel.user_centric_rate}.get(mode), kernel.rate_ramp_s),
+            ({RATE: kernel.request_rate, USERS: kernel.user_centric_rate}.get(follows), kernel.rate_ramp_s),
         ),
     )  # fmt: skip
 def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
@@ -127,11 +130,11 @@ def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
     kernel = draft.kernel
     lent = KernelOptions() if kernel.warmup_alone else kernel
     rate = kernel.warmup_request_rate or lent.request_rate
-    mode = BURST if rate is None else REQUEST_RATE
+    follows = FREE_SLOTS if rate is None else RATE
     prefill = kernel.warmup_prefill_concurrency or lent.prefill_concurrency
     wanted = kernel.warmup_session_count or kernel.warmup_request_count or _ENTRIES
     return PhasePlan(
-        name="warmup", kind="warmup", index=0, schedule=mode,
+        name="warmup", kind="warmup", index=0, schedule=IMPLIED[follows],
         request_count=kernel.warmup_request_count, session_count=kernel.warmup_session_count,
         duration_ns=_ns(kernel.warmup_duration_s), grace_ns=_ns(kernel.warmup_grace_s),
         pattern=None if rate is None else kernel.warmup_arrival_pattern or _pattern(lent),
@@ -140,7 +143,7 @@ def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
         entries=min(wanted, first_entry),
         **_levels(
             kernel.ramp, (
-                _level(mode, kernel.warmup_concurrency or lent.concurrency, prefill),
+                _level(follows, kernel.warmup_concurrency or lent.concurrency, prefill),
                 kernel.warmup_concurrency_ramp_s or lent.concurrency_ramp_s,
             ),
             (prefill, kernel.warmup_prefill_ramp_s or lent.prefill_ramp_s),
@@ -149,25 +152,25 @@ def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
     )  # fmt: skip
 
 
-def _stop(draft: Draft, mode: str, series: tuple[tuple[float, float], ...] | None) -> tuple[int | None, float | None]:
-    """Request count and duration; where nothing ends the phase, what the mode takes instead."""
+def _stop(draft: Draft, follows: str, series: tuple[tuple[float, float], ...] | None) -> tuple[int | None, float | None]:
+    """Request count and duration; where nothing ends the phase, what the load takes instead."""
     kernel = draft.kernel
     count, duration_s = kernel.request_count, kernel.benchmark_duration_s
-    if any(map(draft.given, STOPS)) or mode in (FIXED_SCHEDULE, USER_CENTRIC):
+    if any(map(draft.given, STOPS)) or follows in (TRACE, USERS):
         return count, duration_s
     choose = f"choose one with {draft.flags(STOPS)}"
     if series is not None and series[-1][0] > 0:
         draft.warn(f"no stop condition is given: stopping at the end of the series, after {series[-1][0]:g} s; {choose}")
         return None, series[-1][0]
     level = kernel.concurrency or kernel.prefill_concurrency or 1
-    count = 10 if mode == REQUEST_RATE else max(10, 2 * level)
+    count = 10 if follows == RATE else max(10, 2 * level)
     draft.warn(f"no stop condition is given: stopping after {count} requests; {choose}")
     return count, None
 
 
-def _level(mode: str, concurrency: int | None, prefill: int | None) -> int | None:
+def _level(follows: str, concurrency: int | None, prefill: int | None) -> int | None:
     """Most sessions at a time: without pacing something must hold requests back."""
-    return 1 if mode == BURST and concurrency is None and prefill is None else concurrency
+    return 1 if follows == FREE_SLOTS and concurrency is None and prefill is None else concurrency
 
 
 _Rise = tuple[float | None, float | None]
@@ -212,7 +215,7 @@ def _rate_series(path: Path) -> tuple[tuple[float, float], ...]:
 
 
 def _pattern(kernel: KernelOptions) -> str:
-    return kernel.arrival_pattern or ("poisson" if kernel.arrival_smoothness is None else "gamma")
+    return kernel.arrival_pattern or (ARRIVALS if kernel.arrival_smoothness is None else SHAPED_ARRIVALS)
 
 
 def _ns(seconds: float | None) -> int | None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from aiperf import environment
+from aiperf.foreign import DISPLAY, NO_DISPLAY
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.planning.problems import Draft
 from aiperf.registry.third_party import load
@@ -69,29 +70,30 @@ def cpus() -> int:
 
 
 def ui(draft: Draft) -> PluginRef | None:
-    """The live display.  A dashboard that isn't installed, or has no terminal, is replaced by the simple display."""
+    """The live display.  One that needs a terminal where there is none, or that another one stands in for, is replaced."""
     registry = draft.registry
     name, terminal = draft.kernel.ui, sys.stderr.isatty()
     if draft.kernel.quiet:
         for field in ("verbose", "extra_verbose"):
             draft.exclusive(field, "quiet", "one prints more of the log, the other none of it")
-        if canonical(name or "none") != "none":
+        if canonical(name or NO_DISPLAY) != NO_DISPLAY:
             one, other = f"{draft.flag('ui')} {name}", draft.flag("quiet")
             draft.refuse_both(one, other, "one shows the run, the other nothing of it", f"drop {one}, or {other}")
-        return draft.chosen("uis", "none")
+        return draft.chosen("uis", NO_DISPLAY)
     if name is None:
         loud = draft.kernel.verbose or draft.kernel.extra_verbose
-        return draft.chosen("uis", "simple" if (terminal or loud) and "simple" in registry.names("uis") else "none")
+        return draft.chosen("uis", DISPLAY if (terminal or loud) and registry.find("uis", DISPLAY) else NO_DISPLAY)
     descriptor = registry.find("uis", name)
-    if descriptor is None and name == "dashboard":
-        draft.warn("no dashboard is installed; using the simple display")
-    elif descriptor is not None and descriptor.capabilities.get("terminal") and not terminal:
-        draft.warn(f"the display {name} needs a terminal; using the simple one")
-    else:
-        with draft.collected(draft.flag("ui")):
-            load(registry.ref("uis", name))  # the display's process would report an import error too late
-        return draft.chosen("uis", name, "ui")
-    return draft.chosen("uis", "simple")
+    understudy = next((one for one in registry.all("uis") if name in one.capabilities.get("instead_of", ())), None)
+    if descriptor is None and understudy is not None:
+        draft.warn(f"no {name} is installed; using the {understudy.name} display")
+        return draft.chosen("uis", understudy.name)
+    if descriptor is not None and descriptor.capabilities.get("terminal") and not terminal:
+        draft.warn(f"the display {name} needs a terminal; using the {DISPLAY} one")
+        return draft.chosen("uis", DISPLAY)
+    with draft.collected(draft.flag("ui")):
+        load(registry.ref("uis", name))  # the display's process would report an import error too late
+    return draft.chosen("uis", name, "ui")
 
 
 def check(draft: Draft) -> None:

@@ -22,7 +22,8 @@ from urllib.parse import unquote
 from msgspec import Struct, field
 
 from aiperf.errors import ConfigError, UnknownPlugin
-from aiperf.planning.load_checks import FIXED_SCHEDULE, fixed, selector
+from aiperf.foreign import DATASET, TOKENIZER
+from aiperf.planning.load_checks import fixed, selector
 from aiperf.redaction import without_secrets
 from aiperf.registry.guides import INSTALL_SUITE, where_is
 from aiperf.registry.registry import strongest
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.recognition import Recognition
     from aiperf.sdk.registry import InstalledPlugins
 
-SYNTHETIC = "synthetic"
 _PLACEHOLDER_MODELS = ("mock_model", "test_model", "fake_model")
-_OFFLINE = "builtin"
 _URL = re.compile(r"([a-z][a-z0-9+.-]*):/+([^/].*)")
 _BY_NAME = {"public_dataset": "public", "accuracy_benchmark": "benchmark"}
 _SELECTING = {"format": "dataset_type", **{word: option for option, word in _BY_NAME.items()}}
@@ -93,7 +92,7 @@ def source(draft: Draft) -> Source:
     elif kind is not None:
         ref = draft.chosen("datasets", kind, "dataset_type")
     elif path is None:
-        return Source(draft.chosen("datasets", SYNTHETIC))
+        return Source(draft.chosen("datasets", DATASET))
     elif name := _recognised(draft, path, seen):
         ref = draft.chosen("datasets", name)
     else:
@@ -253,7 +252,7 @@ def _readable(draft: Draft, path: Path) -> bool:
 def promoted(draft: Draft, source: Source) -> bool:
     """Whether the input file is replayed at its recorded times without the flag."""
     named = draft.kernel.scheduling_mode
-    schedule = selector(draft, FIXED_SCHEDULE) if fixed(draft) else draft.flag("fixed_schedule")
+    schedule = selector(draft, "trace") if fixed(draft) else draft.flag("fixed_schedule")
     if fixed(draft) and source.path is not None and not source.timestamped:
         draft.refuse(
             f"{schedule} needs recorded times, and the first row of {source.path} has no 'timestamp'",
@@ -293,11 +292,11 @@ def tokenizer(draft: Draft, choice: EndpointChoice) -> tuple[PluginRef | None, s
         return None, None
     name = choice.models[0] if given is None else given.strip()
     if not name:
-        draft.refuse(f"{flag} is given an empty name", f"write {flag} {_OFFLINE}, which needs no download")
+        draft.refuse(f"{flag} is given an empty name", f"write {flag} {TOKENIZER}, which needs no download")
         return None, None
-    if given is None and canonical(name) in _PLACEHOLDER_MODELS and draft.registry.find("tokenizers", _OFFLINE):
-        draft.warn(f"{name} is a placeholder, not a model: counting with {flag} {_OFFLINE}")
-        name = _OFFLINE
+    if given is None and canonical(name) in _PLACEHOLDER_MODELS and draft.registry.find("tokenizers", TOKENIZER):
+        draft.warn(f"{name} is a placeholder, not a model: counting with {flag} {TOKENIZER}")
+        name = TOKENIZER
     # The plugin of that name, else one that opens any name.
     opener = draft.registry.find("tokenizers", name)
     if opener is None or opener.capabilities.get("any_name"):
@@ -307,8 +306,8 @@ def tokenizer(draft: Draft, choice: EndpointChoice) -> tuple[PluginRef | None, s
         draft.missing.add("tokenizers")
         what = f"{flag} {name!r}" if given is not None else f"the tokenizer of the model {name!r}"
         installed = draft.registry.names("tokenizers")
-        offline = f"{flag} {_OFFLINE} counts with the o200k_base vocabulary and needs no download"
-        hints = [offline] if _OFFLINE in installed else []
+        offline = f"{flag} {TOKENIZER} counts with the o200k_base vocabulary and needs no download"
+        hints = [offline] if TOKENIZER in installed else []
         draft.refuse(f"no installed tokenizer package opens {what}", f"installed: {', '.join(installed) or 'none'}", *hints)
         return None, None
     return draft.chosen("tokenizers", opener.name, "tokenizer"), name

@@ -15,7 +15,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from aiperf.errors import ConfigError, PluginError
-from aiperf.registry.guides import where_is
+from aiperf.registry.guides import INSTALL_SUITE, where_is
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.registry import Registry
 from aiperf.registry.samplers import sampler_of
@@ -92,16 +92,23 @@ def with_due_times(plan: Plan, phase: PhasePlan, store: StoredTurns, hooks: Hook
 
 
 def _driver(plan: Plan, schedule: Schedule, maker: str) -> str:
-    """The name of the driver that fits the schedule."""
+    """The name of the driver that the schedule names, else of the first one that drives such schedules."""
+    drivers, plugins = plan.plugins.drivers, plan.plugins
     if isinstance(schedule, DrivenSchedule):
         driver = schedule.driver
+        if driver not in drivers:
+            hints = where_is("drivers", driver, Registry.discover())
+            raise PluginError(f"{maker} wants the driver {driver!r}; installed are {names(sorted(drivers))}", *hints)
+        return driver
+    if isinstance(schedule, SessionSchedule):
+        kind, what = "session_starts", "starts sessions"
     else:
-        driver = "sessions" if isinstance(schedule, SessionSchedule) else "paced" if schedule.paced else "burst"
-    if driver not in plan.plugins.drivers:
-        installed = names(sorted(plan.plugins.drivers))
-        hints = where_is("drivers", driver, Registry.discover())
-        raise PluginError(f"{maker} wants the driver {driver!r}; installed are {installed}", *hints)
-    return driver
+        kind, what = ("due_times", "sends at due times") if schedule.paced else ("free_slots", "sends whenever a slot is free")
+    fitting = next((name for name in drivers if plugins.fact("drivers", name, "drives") == kind), None)
+    if fitting is None:
+        installed = names(sorted(drivers))
+        raise PluginError(f"{maker} wants a driver that {what}; installed are {installed}", INSTALL_SUITE)
+    return fitting
 
 
 def make_schedule(plan: Plan, phase: PhasePlan, data: Conversations | None, hooks: Hooks) -> tuple[Schedule, str]:

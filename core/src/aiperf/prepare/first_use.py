@@ -23,8 +23,6 @@ _DRAWS = 2
 """A phase is looked ahead for so many times its entries; those it has not used then are made in the order of their numbers."""
 _SEVERAL = 2
 """Turns of the longest conversation, where it is only known to have more than one."""
-_EACH_ONCE = ("sequential", "shuffle")
-"""Orders in which as many sessions as there are entries use each of them."""
 
 
 def recorded_ms(promise: Promise) -> Callable[[int, int], float | None] | None:
@@ -71,7 +69,8 @@ class FirstUse(Struct, frozen=True):
 def first_use(plan: Plan, promise: Promise) -> FirstUse:
     """The order of first use by the phases of *plan*; all of them are the wave where the data set can't be made in it."""
     phases, count, due_ns = plan.load.phases, plan.data.entries, None
-    if len(phases) == 1 and (phases[0].sessions_file is not None or (promise.turns == 1 and plan.data.sampling in _EACH_ONCE)):
+    once = not plan.plugins.fact("samplers", plan.data.sampling, "repeats")  # as many sessions as entries use each of them
+    if len(phases) == 1 and (phases[0].sessions_file is not None or (promise.turns == 1 and once)):
         due_ns = _starts_ns(phases[0])
     if len(phases) == 1 and (wave := _in_order(plan, phases[0])) is not None:
         return FirstUse(None, wave, due_ns)
@@ -113,7 +112,8 @@ def _in_order(plan: Plan, phase: PhasePlan) -> int | None:
         wave = int(entries[: _wave(phase)].max(initial=-1)) + 1
         first_used = list(dict.fromkeys(entries.tolist()))
         return wave if first_used == sorted(first_used) else None
-    return _wave(phase) if plan.data.sampling == "sequential" and phase.first_entry == 0 else None
+    in_order = plan.plugins.fact("samplers", plan.data.sampling, "in_order") and phase.first_entry == 0
+    return _wave(phase) if in_order else None
 
 
 def _used(plan: Plan, phase: PhasePlan) -> Iterator[int]:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from aiperf import __version__
-from aiperf.doors import SUITE
+from aiperf.foreign import SUITE
 from aiperf.registry import manifest
 from aiperf.registry.manifest import Manifest, ManifestError
 from aiperf.sdk.categories import CATEGORIES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aiperf.doors import SUITE
+from aiperf.foreign import SUITE
 from aiperf.sdk.descriptor import canonical
 
 if TYPE_CHECKING:

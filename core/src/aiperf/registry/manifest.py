@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, TypeVar
 
 import msgspec
@@ -92,10 +93,9 @@ def read_row(plain: Any) -> ManifestRow:
             if key not in known:
                 raise ManifestError(f"has a bad row: endpoints have no capability {key!r}{_near(key, known)}")
         _converted(row.capabilities, Capabilities, "has a bad row: capabilities")
-    if row.category == "graders" and row.capabilities:
-        from aiperf.sdk.grader import GraderCapabilities
-
-        _converted(row.capabilities, GraderCapabilities, "has a bad row: capabilities")
+    if row.capabilities and row.category in _FACTS:
+        module, _, name = _FACTS[row.category].partition(":")
+        _converted(row.capabilities, getattr(import_module(module), name), "has a bad row: capabilities")
     if row.category == "datasets":
         from aiperf.sdk.dataset import DatasetFacts
 
@@ -124,6 +124,11 @@ def with_groups(row: ManifestRow, groups: Mapping[str, tuple[OptionSpec, ...]]) 
     return tuple((fields | {spec.field: spec for spec in row.options}).values())
 
 
+_FACTS = {
+    "graders": "aiperf.sdk.grader:GraderCapabilities", "schedules": "aiperf.sdk.schedule:ScheduleFacts",
+    "drivers": "aiperf.sdk.driver:DriverFacts", "samplers": "aiperf.sdk.sampler:SamplerFacts", "uis": "aiperf.sdk.ui:UiFacts",
+}  # fmt: skip
+"""What manifests may say of plugins, by category; the modules are only loaded where a manifest is read."""
 _BAD_FILES = "has a bad row: capabilities: files"
 
 

@@ -169,7 +169,7 @@ def _listed(distribution: str) -> bool:
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import distribution as installed
 
-    from aiperf.doors import SUITE
+    from aiperf.foreign import SUITE
     from aiperf.registry.discovery import KERNEL, required
 
     try:

@@ -148,7 +148,8 @@ def raise_open_files_limit(plan: Plan) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < _LEAST_FILES:
         raise ConfigError(f"the limit of open files is {hard}; {_LEAST_FILES} are needed", "raise it: ulimit -n 4096")
-    concurrency = max((phase.concurrency or 0 for phase in plan.load.phases if phase.schedule == "burst"), default=0)
+    free = [phase for phase in plan.load.phases if plan.plugins.fact("schedules", phase.schedule, "follows") == "free_slots"]
+    concurrency = max((phase.concurrency or 0 for phase in free), default=0)
     needed = -(-concurrency // plan.run.workers) + _OWN_FILES
     if needed > hard:
         where = "the worker" if plan.run.workers == 1 else f"each of {plan.run.workers} workers"

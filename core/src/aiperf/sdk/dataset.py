@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Literal
 from msgspec import Struct, field
 
 from aiperf.errors import BadDataset
+from aiperf.foreign import SAMPLER
 from aiperf.sdk.endpoint import Capabilities
 from aiperf.sdk.model import Conversation
 from aiperf.sdk.options import OptionsT
@@ -98,7 +99,7 @@ class Dataset(Generic[OptionsT]):
     options: the data set's own (None where it declares none).
     """
 
-    preferred_sampling: ClassVar[str] = "sequential"
+    preferred_sampling: ClassVar[str] = SAMPLER
     trace: ClassVar[bool] = False
 
     def __init__(self, options: OptionsT, context: DatasetContext) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, MutableSequence
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol
 
 from msgspec import Struct
 
@@ -25,6 +25,16 @@ ARRIVALS, SESSIONS = 0, 1
 """Cells of ``DriverContext.progress``: arrivals of this shard that have passed, sessions of this shard that have started."""
 PRECISE_TIMERS = sys.platform == "linux"
 """Whether a timerfd keeps the due times.  Elsewhere loop timers do, and the report says so."""
+
+
+class DriverFacts(Struct, frozen=True):
+    """What the manifest says of a driver, below ``capabilities``.
+
+    drives: the schedules that get it where they name no driver: those of ``session_starts``, those of ``due_times``, or those
+    without times (``free_slots``).  Of several such drivers the one with the highest priority counts.  None: it is only named.
+    """
+
+    drives: Literal["free_slots", "due_times", "session_starts"] | None = None
 
 
 class Session:

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from aiperf.foreign import RAMP
 from aiperf.redaction import shown_fields, without_secrets
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.descriptor import PluginRef
@@ -80,7 +81,7 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     rate_series: tuple[tuple[float, float], ...] | None = None
     pattern: str | None = None
     smoothness: float = 1.0
-    ramp: str = "linear"
+    ramp: str = RAMP
     concurrency_ramp_ns: int | None = None
     prefill_ramp_ns: int | None = None
     rate_ramp_ns: int | None = None
@@ -90,7 +91,7 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     cancel_delay_ns: int = 0
     planned: int | None = None
     turns: int | None = None
-    driver: str = "burst"
+    driver: str = ""
     due_file: str | None = None
     spacing_ns: int | None = None
     zero_ns: int = 0
@@ -250,6 +251,7 @@ class PluginPlan(Struct, frozen=True):
     url_strategy: None takes URLs in turn.  reducer: None in plans of versions that had one only.
     schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
     hook_names: by ``category:name``, the hooks that each of *hooks* implements; a plugin that is missing may implement any.
+    facts: by ``category:name``, what the manifests of the samplers, the drivers and the phases' schedules declare.
     options: validated options by ``category:name``; secret_options: the fields that must not be written.
     shadowed: by ``category:name``, the packages that lost the name.
     given: by ``category:name``, plugins of which the user gave an option.
@@ -282,11 +284,16 @@ class PluginPlan(Struct, frozen=True):
     ramps: dict[str, PluginRef] = field(default_factory=dict)
     samplers: dict[str, PluginRef] = field(default_factory=dict)
     drivers: dict[str, PluginRef] = field(default_factory=dict)
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     options: dict[str, EncodedOptions] = field(default_factory=dict)
     secret_options: dict[str, tuple[str, ...]] = field(default_factory=dict)
     shadowed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     metric_ranks: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     given: tuple[str, ...] = ()
+
+    def fact(self, category: str, name: str, what: str) -> Any:
+        """What the manifest of a sampler, a driver or a phase's schedule declares; None where it doesn't."""
+        return self.facts.get(f"{category}:{name}", {}).get(what)
 
     def options_of(self, ref: PluginRef) -> Any:
         """The plugin's options with their declared types, None where it declares none."""

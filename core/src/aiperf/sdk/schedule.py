@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -12,6 +12,24 @@ if TYPE_CHECKING:
     from aiperf.sdk.arrivals import GapFunction
     from aiperf.sdk.columns import Ints
     from aiperf.sdk.ramp import Ramp
+
+
+FREE_SLOTS: Literal["free_slots"] = "free_slots"
+RATE: Literal["rate"] = "rate"
+TRACE: Literal["trace"] = "trace"
+USERS: Literal["users"] = "users"
+"""What a load follows."""
+
+
+class ScheduleFacts(Struct, frozen=True):
+    """What the manifest says of a schedule, below ``capabilities``.
+
+    follows: what says when its requests start, and so which load options go with ``--scheduling-mode`` and its name:
+    ``free_slots`` (no times at all; a concurrency), ``rate`` (a request rate and an arrival pattern), ``trace`` (recorded
+    times) or ``users`` (a rate over all users).  None is another thing: a rate may be given, and need not.
+    """
+
+    follows: Literal["free_slots", "rate", "trace", "users"] | None = None
 
 
 class Conversations(Protocol):
@@ -74,8 +92,8 @@ class SessionStarts(Struct, frozen=True):
 
 @runtime_checkable
 class DrivenSchedule(Schedule, Protocol):
-    """A schedule that names its driver.  Others have ``sessions`` where they start sessions, ``paced`` where they pace
-    arrivals, else ``burst``.
+    """A schedule that names its driver.  Others have the one that declares it drives such schedules
+    (:class:`aiperf.sdk.driver.DriverFacts`).
 
     driver: name of a plugin of ``aiperf.drivers``.
     """

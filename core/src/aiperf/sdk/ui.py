@@ -14,6 +14,18 @@ from aiperf.sdk.options import OptionsT, WithOptions
 from aiperf.terminal import columns, fitted
 
 
+class UiFacts(Struct, frozen=True):
+    """What the manifest says of a display, below ``capabilities``.
+
+    in_process: the run's own process calls it.  terminal: it requires one.  instead_of: names of displays that it stands in for
+    where they are not installed.
+    """
+
+    in_process: bool = False
+    terminal: bool = False
+    instead_of: tuple[str, ...] = ()
+
+
 class Snapshot(Struct, frozen=True):
     """The state of a phase.
 

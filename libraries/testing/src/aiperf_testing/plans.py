@@ -28,6 +28,11 @@ def sample_plan(directory: Path, **changes: Any) -> Plan:
             endpoint=sample_ref("endpoints"), transport=sample_ref("transports"), dataset=sample_ref("datasets"),
             samplers={"sequential": PluginRef("samplers", "sequential", f"{__name__}:in_order", "aiperf-core", "")},
             drivers={name: sample_ref("drivers", name=name) for name in ("burst", "paced", "sessions")},
+            facts={
+                "samplers:sequential": {"in_order": True}, "schedules:burst": {"follows": "free_slots"},
+                "drivers:burst": {"drives": "free_slots"}, "drivers:paced": {"drives": "due_times"},
+                "drivers:sessions": {"drives": "session_starts"},
+            },
         ),
     )
     return plan.replacing(**changes)

@@ -61,6 +61,12 @@ class ScheduleContract:
             pytest.skip("no package registers it by name")
         assert row_of("schedules", self.schedule).summary, "the manifest row has no summary: write one sentence"
 
+    def test_it_is_paced_unless_it_follows_free_slots(self) -> None:
+        follows = row_of("schedules", self.schedule).capabilities.get("follows") if self.registered else None
+        assert follows is None or self.made().paced is (follows != "free_slots"), (
+            f"its manifest has capabilities: {{follows: {follows}}}, and paced is {self.made().paced}"
+        )
+
     def test_due_times_are_whole_nanoseconds_that_never_go_back(self) -> None:
         due = self._whole()
         assert due.dtype == np.int64, unlike(due.dtype, np.int64, "due times are whole ns")

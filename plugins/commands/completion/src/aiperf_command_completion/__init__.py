@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from aiperf import Command, UsageError
-from aiperf.parts.tools import Subcommand
+from aiperf import UsageError
+from aiperf.parts.tools import LineCompleter, Subcommand
 from aiperf.sdk.configuration import Option
 
 from aiperf_command_completion.words import Words
@@ -18,11 +18,8 @@ from aiperf_command_completion.words import Words
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 
 
-class Completion(Command):
-    """``aiperf completion [SHELL]``, by default of the current shell.
-
-    The kernel calls :meth:`complete` where a shell asks for completion.
-    """
+class Completion(LineCompleter[None]):
+    """``aiperf completion [SHELL]``, by default of the current shell."""
 
     arguments = "[SHELL]"
 
