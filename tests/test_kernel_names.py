@@ -28,13 +28,14 @@ HOMONYMS = {
     "whose clock stamps": {"kernel": "worker/*"},
     "a scheme of URLs": {"http": "planning/target.py sdk/fetch.py"},
     "a key of a request, a column, a summary or a draw": {
-        "messages": "sdk/model.py", "inputs": "sdk/model.py", "score": "sdk/columns.py", "failures": "run/run.py",
+        "messages": "sdk/model.py", "inputs": "sdk/model.py", "score": "sdk/columns.py", "failures": "run/run.py sdk/table.py",
+        "measurement": "sdk/table.py",
         "shuffle": "sdk/draws.py", "advice": "sdk/verdict.py",
     },
     "how quantiles are interpolated": {"linear": "sdk/definition.py"},
     "a name in Python": {
         "paced": "registry/hooks.py", "report": "parts/*", "validate": "parts/*", "columns": "sdk/ui.py",
-        "plot": "sdk/categories.py", "plugins": "registry/third_party.py",
+        "plot": "sdk/categories.py", "plugins": "registry/third_party.py sdk/table.py",
     },
 }  # fmt: skip
 """Words that merely are some plugin's name, too: by what they mean in the kernel, and the files in which they mean it."""

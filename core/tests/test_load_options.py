@@ -697,3 +697,31 @@ def test_a_contradiction_to_the_scheduling_mode_is_refused(line: str, sentence: 
     with pytest.raises(ConfigErrors) as caught:
         plan(line, row("schedules", "metronome"))
     assert sentence in [error.message for error in caught.value.errors]
+
+
+TAPE = row("schedules", "tape", follows="trace")
+TIDE = row("schedules", "tide", follows="rate")
+MARKS = row("samplers", "marks", in_order=True)
+
+
+@pytest.mark.parametrize("line", [
+    "--input-file trace.jsonl --request-rate 5", "--input-file trace.jsonl --arrival-pattern poisson", "",
+    "--input-file trace.jsonl --dataset-sampling-strategy shuffle",
+    "--input-file trace.jsonl --user-centric-rate 2 --num-users 4",
+    "--input-file trace.jsonl --no-fixed-schedule", "--input-file trace.jsonl --num-users 3",
+])  # fmt: skip
+def test_a_strangers_schedule_has_the_rules_of_what_it_follows(line: str) -> None:
+    ours = refusals(f"--scheduling-mode fixed_schedule {line}")
+    theirs = refusals(f"--scheduling-mode tape {line}", TAPE)
+    assert [text.replace("mode tape", "mode fixed_schedule") for text in theirs] == ours
+
+
+def test_a_strangers_schedule_gets_what_it_follows() -> None:
+    replayed = plan("--scheduling-mode tape --input-file trace.jsonl --dataset-sampling-strategy marks", TAPE, MARKS)
+    phase = replayed.load.phases[-1]
+    assert (phase.schedule, phase.replay is not None, phase.request_count) == ("tape", True, None)
+    phase = plan("--scheduling-mode tide --request-rate 5 --request-count 9", TIDE).load.phases[-1]
+    assert (phase.schedule, phase.rate, phase.pattern) == ("tide", 5.0, "poisson")
+    assert refusals("--scheduling-mode tide", TIDE) == [
+        text.replace("request_rate", "tide") for text in refusals("--scheduling-mode request_rate")
+    ]
