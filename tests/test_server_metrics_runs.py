@@ -96,6 +96,12 @@ def counted(tmp_path: Path, engine: str, *, workers: int, lag_s: float = 0.0) ->
     for name, seen in zip(FAMILIES[engine], client, strict=True):
         if name is not None:
             assert total(document["metrics"], name) == seen, name
+    rows = {row["quantity"]: row for row in summary["reconciliation"]}
+    for quantity, name in zip(("requests", "prompt_tokens_usage", "generated_tokens_usage"), FAMILIES[engine], strict=True):
+        assert (quantity in rows) == (name is not None)
+        if name is not None:
+            assert (rows[quantity]["verdict"], rows[quantity]["difference"]) == ("agrees", 0)
+    assert "shared" not in summary["tables"]["reconciliation"]["title"] and "Load of the server" in run.out
     requests, (about,) = FAMILIES[engine][0], document["summary"]["endpoint_info"].values()
     if "late_s" not in about:  # else this machine was too busy to read the page before the warmup
         assert requests is not None and total(document["warmup_metrics"], requests) == 10
