@@ -93,12 +93,13 @@ def served(way: First, folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 class Screen(NamedTuple):
-    """What a run left on a terminal, by lines; address: of its server."""
+    """What a run left on a terminal, by lines; address: of its server.  place: the run's directory."""
 
     code: int
     lines: list[str]
     columns: int
-    address: str = ""
+    address: str
+    place: Path
 
     def paragraph(self, begin: str) -> tuple[str, list[str]]:
         """The last text that begins so, in one line, and its lines: what goes on has an indent."""
@@ -130,7 +131,9 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], S
             about.append(("unknown tokenizer", ""))
         did = run(given, folder, at_once=3)
     return {
-        (name, line["columns"]): Screen(each.code, on_screen(each.out, line["columns"]), line["columns"], address)
+        (name, line["columns"]): Screen(
+            each.code, on_screen(each.out, line["columns"]), line["columns"], address, Path(line["words"][-1])
+        )
         for (name, address), line, each in zip(about, given, did, strict=True)
     }
 
@@ -168,9 +171,17 @@ def test_the_last_words_are_the_cause_and_the_way_out(
 def test_an_unknown_tokenizer_is_named_before_anything_is_sent(screens: dict[tuple[str, int], Screen], columns: int) -> None:
     screen = screens["unknown tokenizer", columns]
     assert screen.code == 1 and not [line for line in screen.lines if "Traceback" in line or "phase" in line.lower()]
-    text = " ".join(line.strip() for line in screen.lines)
-    assert text.startswith(
+    told, lines = screen.paragraph("error: ")
+    assert told.startswith(
         "error: the tokenizer 'team/model' is unavailable: it is not in the cache, and HF_HUB_OFFLINE forbids the network"
     )
-    assert text.endswith("use --tokenizer builtin, which needs no download, or --tokenizer PATH with a local directory")
-    assert max(map(len, screen.lines)) <= columns
+    assert told.endswith("use --tokenizer builtin, which needs no download, or --tokenizer PATH with a local directory")
+    assert max(map(len, lines)) <= columns and lines[-1] == screen.lines[-1]
+
+
+@needs_openssl
+def test_a_later_report_has_what_was_found_and_asks_nobody(screens: dict[tuple[str, int], Screen]) -> None:
+    """The server is gone by then."""
+    place = screens["embeddings at chat", WIDTHS[0]].place
+    (did,) = run([{"words": ["report", str(place)], "environment": {}}], place)
+    assert "and answers at /v1/chat/completions: use --endpoint-type chat" in " ".join(did.out.split())
