@@ -177,6 +177,16 @@ def test_help_on_a_terminal_is_one_screen_for_a_first_run(run: Any, monkeypatch:
     assert "--header" in piped and "--model is required" in " ".join(piped.split())
 
 
+def test_help_of_profile_ends_with_how_to_ask_for_a_part(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped = run("profile --help")[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for out, ways in ((run("profile --help")[1], "--help GROUP, --help OPTION, or --help all."),
+                      (piped, "--help GROUP, or --help OPTION.")):  # fmt: skip
+        end = " ".join(out.split("\n\n")[-1].split())
+        assert f"{ways} Groups: endpoint, load, input, warmup, output, tokenizer," in end
+    assert "Groups:" not in run("plugins --help")[1]
+
+
 @pytest.mark.parametrize(
     ("line", "there", "not_there"),
     [

@@ -378,7 +378,7 @@ class Subcommand(Struct, frozen=True):
             return help_text.about(topics, self.options, self.installed)
         if self.grouped and terminal and not topics:
             return help_text.short(usage, self.summary, self.options)
-        return help_text.command(usage, text, self.options, self.installed)
+        return help_text.command(usage, text, self.options, self.installed, grouped=self.grouped)
 
     def miscounted(self, scan: Scan) -> list[UsageError]:
         """The errors of a scan with too few or too many words."""

@@ -41,11 +41,20 @@ def width() -> int:
     return max(_LEAST, min(_MOST, shutil.get_terminal_size().columns))
 
 
-def command(usage: str, summary: str, options: Sequence[Option], installed: Mapping[str, Sequence[str]]) -> str:
-    """A command's whole help.  *installed*: names to choose from, by the field of an option that takes one."""
+def command(
+    usage: str, summary: str, options: Sequence[Option], installed: Mapping[str, Sequence[str]], *, grouped: bool = False
+) -> str:
+    """A command's whole help.  *installed*: names to choose from, by the field of an option that takes one.
+
+    *grouped*: it ends with how to ask for a part of it.
+    """
     columns = width()
-    lines = [*_title(usage, summary, columns), *_sections(by_heading(option.spec for option in options), options, installed)]
+    groups = by_heading(option.spec for option in options)
+    lines = [*_title(usage, summary, columns), *_sections(groups, options, installed)]
     lines += ["Other:", *wrapped("-h, --help", columns, "  "), *wrapped("Show this text.", columns, "      ")]
+    if grouped:
+        parts = "These are all options.  Less: --help GROUP, or --help OPTION"
+        lines += ["", *wrapped(f"{parts}.  Groups: {_group_words(groups)}", columns, "", "  ")]
     return "\n".join(lines) + "\n"
 
 
@@ -55,8 +64,8 @@ def short(usage: str, summary: str, options: Sequence[Option]) -> str:
     by_flag = {flag: option.spec for option in options for flag in option.spec.flags}
     rows = [_line(flag, by_flag[flag]) for flag in FIRST_RUN if flag in by_flag]
     left = max((len(usage) for usage, _, _ in rows), default=0) + 4
-    groups = _words(heading for heading, _ in by_heading(option.spec for option in options))
-    more = f"More: --help GROUP, --help OPTION, or --help all.  Groups: {', '.join(groups.values())}"
+    groups = _group_words(by_heading(option.spec for option in options))
+    more = f"More: --help GROUP, --help OPTION, or --help all.  Groups: {groups}"
     lines = [
         *wrapped(f"Usage: {usage}", columns, "", "    "), *wrapped(summary, columns), "",
         *wrapped(f"Example: {EXAMPLE}", columns, "", "    "), "",
@@ -108,6 +117,10 @@ def _topic(topic: str, groups: _Groups, words: Mapping[str, str]) -> _Groups:
     close = get_close_matches(topic, [*words.values(), *flags], 3, 0.7)
     hints = [f"groups: {', '.join(words.values())}, all", *([f"did you mean {' or '.join(close)}?"] if close else [])]
     raise UsageError(f"--help {topic}: there is no group and no option of that name", *hints)
+
+
+def _group_words(groups: _Groups) -> str:
+    return ", ".join(_words(heading for heading, _ in groups).values())
 
 
 def _words(headings: Iterable[str]) -> dict[str, str]:
