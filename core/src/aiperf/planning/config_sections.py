@@ -27,6 +27,7 @@ def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
             "raw": plan.output.export_level == ExportLevel.RAW or None, "trace": plan.output.http_trace or None,
             "private": plan.output.private or None,
             "slice_duration": draft.kernel.slice_duration_s,
+            "percentiles": list(plan.output.percentiles) or None, "columns": list(plan.output.columns) or None,
         },
         "tokenizer": {"name": plan.data.tokenizer_name, "apply_chat_template": plan.data.chat_template or None},
         "accuracy": {

@@ -12,6 +12,7 @@ from aiperf import foreign
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.options import Finite, Options, Word, option
 from aiperf.sdk.plan import ExportLevel, ModelStrategy
+from aiperf.sdk.statistics import Columns, Percentiles
 
 
 class ConnectionReuse(StrEnum):
@@ -117,6 +118,12 @@ class KernelOptions(Options):
         help="Let nobody else read the files of the run: they have prompts and answers, and errors that quote them.")
     slice_duration_s: Finite | None = option("--slice-duration", gt=0, group="Output", metavar="SECONDS", shown="no slices",
         place="artifacts.slice_duration", help="Report every so many seconds of the profiling phase apart, too.")
+    percentiles: Percentiles = option("--percentiles", default=[], group="Output", metavar="PERCENT", shown="the usual ones",
+        place="artifacts.percentiles",
+        help="Percentiles in the report and the CSV files, such as 50,90,99.9; the JSON files have them beside the usual ones.")
+    columns: Columns = option("--columns", default=[], group="Output", metavar="NAME", shown="the usual ones",
+        place="artifacts.columns",
+        help="Columns of the report's tables and of the CSV files: avg, min, max, sum, std, count, and percentiles as p99.")
 
     # Tokenizer
     tokenizer: str | None = option("--tokenizer", group="Tokenizer", metavar="NAME", shown="the model's name",

@@ -41,6 +41,7 @@ def output_plan(draft: Draft, choice: EndpointChoice, profiling: PhasePlan) -> O
         journal=str(artifacts / "journal"), artifacts=str(artifacts), export_prefix=prefix, export_level=kernel.export_level,
         slice_ns=None if kernel.slice_duration_s is None else max(1, round(kernel.slice_duration_s * NS_PER_S)),
         http_trace=kernel.export_http_trace, private=kernel.private, files=files,
+        percentiles=tuple(kernel.percentiles), columns=tuple(kernel.columns),
         early_files=tuple(kind for can in capabilities if can.get("before_load") for kind in can.get("files", {})),
     )
 

@@ -45,6 +45,7 @@ def target_for(plan: Plan, clock: RunClock) -> Target:
         prefix=plan.output.export_prefix, level=plan.output.export_level, width=environment.console_export_width(),
         verbose=plan.run.verbose, config=plan.run.config, reducers=plan.run.reducers, started_wall_ns=clock.started_wall_ns,
         phases=tuple(phase.name for phase in plan.load.phases), kinds=tuple(phase.kind for phase in plan.load.phases),
+        percentiles=plan.output.percentiles, columns=plan.output.columns,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from aiperf.redaction import REDACTED
 from aiperf.sdk.options import OptionsT
+from aiperf.sdk.statistics import percentile, percentile_name
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import RecordBatch
@@ -70,6 +71,7 @@ class Target(Struct, frozen=True):
     phases, kinds: by index, the phase's name and ``warmup`` or ``profiling``.  reducers: number of reducers; shard i belongs
     to reducer i modulo that.  journal: directory of segments and columns, None where the run has none.
     files: names with placeholders, by kind, that the run's exporters declare in :attr:`Exporter.files`.
+    percentiles, columns: statistics that the user chose, see :meth:`statistics`.
     """
 
     directory: Path
@@ -84,6 +86,21 @@ class Target(Struct, frozen=True):
     journal: Path | None = None
     config: dict[str, Any] = {}
     files: dict[str, str] = {}
+    percentiles: tuple[float, ...] = ()
+    columns: tuple[str, ...] = ()
+
+    def statistics(self, usual: Sequence[str]) -> tuple[str, ...]:
+        """The statistics that a table shows: ``--columns``, then ``--percentiles``; without columns the *usual* ones, with the
+        percentiles in place of theirs.
+
+        Each is a name in :attr:`aiperf.Result.stats`; a metric may lack it.
+        """
+        asked = [percentile_name(percent) for percent in self.percentiles]
+        if self.columns or not asked:
+            return tuple(dict.fromkeys((*(self.columns or usual), *asked)))
+        place = next((i for i, name in enumerate(usual) if percentile(name) is not None), len(usual))
+        before, after = ([name for name in part if percentile(name) is None] for part in (usual[:place], usual[place:]))
+        return (*before, *asked, *after)
 
     def file(self, kind: str) -> Path:
         """The path of the file of this kind: as an exporter of the run declares it, else ``{prefix_}KIND``."""

@@ -17,6 +17,7 @@ from aiperf.redaction import shown_fields, without_secrets
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.statistics import percentile
 
 
 class ExportLevel(StrEnum):
@@ -224,6 +225,7 @@ class OutputPlan(Struct, frozen=True):
     private: all files of the run are readable by their owner alone.
     files: names with placeholders, by kind, that the run's exporters declare (:func:`aiperf.sdk.exporter.file_name`).
     early_files: kinds of the files among them that are written before load.
+    percentiles, columns: statistics that the user chose, in that order; without any, tables have their usual ones.
     """
 
     journal: str
@@ -235,6 +237,14 @@ class OutputPlan(Struct, frozen=True):
     slice_ns: int | None = None
     files: dict[str, str] = {}
     early_files: tuple[str, ...] = ()
+    percentiles: tuple[float, ...] = ()
+    columns: tuple[str, ...] = ()
+
+    @property
+    def asked_percentiles(self) -> tuple[float, ...]:
+        """The percentiles that were asked for, ascending, those among the columns included."""
+        named = (percentile(name) for name in self.columns)
+        return tuple(sorted({*self.percentiles, *(each for each in named if each is not None)}))
 
     @property
     def keeps_requests(self) -> bool:

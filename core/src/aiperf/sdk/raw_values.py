@@ -76,7 +76,9 @@ class RawValues:
     Times are in ns since the run's start; NaN is absent.
     """
 
-    def __init__(self, states: Sequence[bytes]) -> None:
+    def __init__(self, states: Sequence[bytes], percentiles: Sequence[float] = ()) -> None:
+        self.percentiles = tuple(percentiles)
+        """Percentiles that the user asked for, ascending: results have them beside their own, each ``pNN`` once."""
         kind = tuple[str, tuple[str, ...], tuple[str, ...], int, dict[str, tuple[bytes, bytes]]]
         collected = [msgspec.msgpack.decode(state, type=kind) for state in states]
         self._lists: dict[str, tuple[Ints, Floats] | None] = {}

@@ -11,11 +11,13 @@ from typing import Any
 from msgspec import Struct, field
 
 from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.statistics import percentile
 from aiperf.sdk.table import SummaryTable
 from aiperf.sdk.verdict import Finding
 
 STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 """Statistics of a distribution, in the order of the files; ``count`` stands beside them."""
+
 
 USUAL_ENDS = frozenset((
     "stop", "end_turn", "eos", "eos_token", "stop_sequence", "completed", "length", "max_tokens", "max_output_tokens",
@@ -24,12 +26,14 @@ USUAL_ENDS = frozenset((
 """Reasons of an answer's end, in lower case, that servers give where nothing is amiss: it was over, it was as long as asked
 for, it calls a tool."""
 _ENTRY = ("avg", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "min", "max", "std", "count", "censored", "sum")
+_PERCENTILES = tuple(name for name in _ENTRY if percentile(name) is not None)
 
 
 class Result(Struct, frozen=True):
     """The result of a metric, in its display unit.
 
-    *stats* has the keys of STATISTICS and ``count`` for a distribution, ``avg`` alone for anything else.
+    *stats* has the keys of STATISTICS and ``count`` for a distribution, ``avg`` alone for anything else; and percentiles that
+    were asked for, such as ``p99.9``.
     counts: counts by name in place of statistics, of a :class:`aiperf.sdk.metric.PluginFold`.
     lower, upper: bounds of the same, where merged reads hide when some content came.  Of lists, each of *stats* but mean, sum
     and deviation is then their midpoint.
@@ -55,11 +59,20 @@ class Result(Struct, frozen=True):
         or the counts."""
         if self.counts:
             return dict(self.counts)
-        values = {name: self.stats[name] for name in _ENTRY if name in self.stats and math.isfinite(self.stats[name])}
+        order = self._order()
+        values = {name: self.stats[name] for name in order if name in self.stats and math.isfinite(self.stats[name])}
         counts = {name: int(value) for name, value in values.items() if name in ("count", "censored")}
         sides = {"lower": self.lower, "upper": self.upper} if self.lower else {}
-        bounds = {side: {name: known[name] for name in _ENTRY if name in known} for side, known in sides.items()}
+        bounds = {side: {name: known[name] for name in order if name in known} for side, known in sides.items()}
         return {"unit": self.unit, **values, **counts, **bounds} if values else {}
+
+    def _order(self) -> tuple[str, ...]:
+        """The names of statistics in the order of the reference's JSON files, further percentiles among its own."""
+        further = [name for name in self.stats if name not in _ENTRY and percentile(name) is not None]
+        if not further:
+            return _ENTRY
+        percentiles = sorted((*_PERCENTILES, *further), key=lambda name: percentile(name) or 0.0)
+        return ("avg", *percentiles, *(name for name in _ENTRY[1:] if name not in _PERCENTILES))
 
 
 class ErrorCount(Struct, frozen=True):

@@ -20,6 +20,7 @@ from aiperf.sdk.metric import (  # isort: skip
     Unit, unit_size,
 )  # fmt: skip
 from aiperf.sdk.raw_values import RawValueCollector, RawValues
+from aiperf.sdk.statistics import percentile
 from aiperf.sdk.summary import STATISTICS, Result, SeriesSummary
 
 from aiperf_testing.batches import absent, assert_same, columns_of, sample_batch, taken
@@ -339,7 +340,7 @@ class AnalysisContract:
         """The requests of the tests."""
         return sample_batch(numbers=_numbers(self.metric, self.needed))
 
-    def _results(self, directory: Path, *batches: RecordBatch) -> list[list[Result]]:
+    def _results(self, directory: Path, *batches: RecordBatch, percentiles: Sequence[float] = ()) -> list[list[Result]]:
         """Results of the batches, each from its own reducer: for the run, its first half, and an empty window."""
         directory.mkdir(exist_ok=True)
         states = []
@@ -348,7 +349,7 @@ class AnalysisContract:
             keeper.add(batch, columns_of(self.needed, batch))
             states.append(keeper.dump())
         end = float(np.nanmax(self.batch()["ended_ns"]))
-        windows = self.metric.results(RawValues(states), self._windows(end))
+        windows = self.metric.results(RawValues(states, percentiles), self._windows(end))
         return [sorted(results, key=lambda result: result.tag) for results in windows]
 
     def _windows(self, end: float) -> Sequence[tuple[float, float]]:
@@ -380,6 +381,16 @@ class AnalysisContract:
         assert whole == self._results(tmp_path / "parts", *reversed(parts)), (
             "results depend on the order or number of the parts: fold with sums, minima and the like"
         )
+
+    def test_percentiles_that_the_user_asks_for_stand_beside_its_own(self, tmp_path: Path) -> None:
+        usual = self._results(tmp_path / "usual", self.batch())
+        more = self._results(tmp_path / "more", self.batch(), percentiles=(99.9,))
+        for result, other in zip(itertools.chain(*usual), itertools.chain(*more), strict=True):
+            spread = any(percentile(name) is not None for name in result.stats)
+            assert other.stats.keys() - result.stats.keys() == ({"p99.9"} if spread else set()), (
+                f"{result.tag} has percentiles, and not the p99.9 that was asked for: add those in kept.percentiles"
+            )
+            assert result.stats.items() <= other.stats.items(), f"p99.9 changes other statistics of {result.tag}: only add it"
 
     def test_where_nothing_is_known_nothing_fails(self, tmp_path: Path) -> None:
         self._results(tmp_path / "absent", absent(self.batch()))

@@ -1,5 +1,6 @@
 import json
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -121,11 +122,13 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...], level: str = "re
 def report(
     *words: Path | str, as_json: bool = False, output: Path | None = None, slices: float | None = None,
     others: PluginOptions | None = None, definitions: bool = False, level: str | None = None,
+    percentiles: Sequence[float] = (), columns: Sequence[str] = (),
 ) -> int:  # fmt: skip
     command = Report()
     command.plugin_options = others
     options = SimpleNamespace(definitions=definitions, as_json=as_json, output=output, slice_duration_s=slices)
     options.accuracy_grader, options.export_level = None, level
+    options.percentiles, options.columns = percentiles, columns
     return command.run(options, [str(word) for word in words])
 
 
@@ -329,7 +332,8 @@ def test_a_definition_that_fails_is_named_and_the_others_are_shown(run, capsys):
 
 
 @pytest.mark.parametrize(("options", "flag"), [
-    ({"slices": 1.0}, "--slice-duration"), ({"level": "records"}, "--export-level"), ({"others": installed(50.0)}, "--slo"),
+    ({"slices": 1.0}, "--slice-duration"), ({"percentiles": (50,)}, "--percentiles"), ({"columns": ("avg",)}, "--columns"),
+    ({"level": "records"}, "--export-level"), ({"others": installed(50.0)}, "--slo"),
 ])  # fmt: skip
 def test_a_comparison_refuses_what_makes_another_report(run, options, flag):
     with pytest.raises(UsageError, match=f"--definitions reads a run as it was made, and {flag} would"):

@@ -233,6 +233,40 @@ def change(*path: Any, to: Any) -> Callable[[Results], None]:
     return apply
 
 
+def chosen(results: Results, **artifacts: Any) -> None:
+    """The files of a run whose user chose other statistics."""
+    columns = artifacts.get("columns") or ["avg", "min", "max", "sum", "p50", "p99.9", "std"]
+    results.summary["input_config"]["artifacts"] |= artifacts
+    for each in results.summary.values():
+        if isinstance(each, dict) and "p99" in each:
+            each["p99.9"] = each["min"] + (each["max"] - each["min"]) * 0.999
+    for place, line in enumerate(results.table):
+        name, cells, *_ = [*line.split(",", 1), ""]
+        if line == HEADER:
+            results.table[place] = ",".join(["Metric", *columns])
+        elif cells.count(",") > 1:
+            results.table[place] = ",".join([name, *(f"{results.summary[name][key]:.2f}" for key in columns)])
+
+
+@pytest.mark.parametrize("artifacts", [{"percentiles": [50.0, 99.9]}, {"columns": ["p99.9", "avg"]}])
+def test_statistics_that_were_chosen_are_in_all_files(results, artifacts):
+    chosen(results, **artifacts)
+    results.write()
+    assert results.faults() == []
+    del results.summary["request_latency"]["p99.9"]
+    results.write()
+    assert [fault for fault in results.faults() if "request_latency.p99.9 is None" in fault]
+
+
+def test_a_percentile_that_nobody_asked_for_is_a_fault(results):
+    chosen(results, percentiles=[50.0, 99.9])
+    del results.summary["input_config"]["artifacts"]["percentiles"]
+    results.write()
+    faults = results.faults()
+    assert [fault for fault in faults if "request_latency has p99.9, and input_config.artifacts asks for no such" in fault]
+    assert [fault for fault in faults if "aiperf.csv: has a table of 8 columns" in fault]
+
+
 @pytest.mark.parametrize(
     ("harm", "fault"),
     [

@@ -13,12 +13,12 @@ SPREAD = {
 }  # fmt: skip
 
 
-def written(tmp_path, *results: Result) -> bytes:
+def written(tmp_path, *results: Result, **chosen) -> bytes:
     summary = Summary(
         "be4a9683ef6c", "0.1.0", {result.tag: result for result in results}, (), (),
         Measurement("kernel", True, Arrivals(), "trustworthy"), DeliveredLoad(None, None, 0), (), 0, 1, "LLM Metrics", "", {},
     )  # fmt: skip
-    (artifact,) = SummaryCsv(Target(tmp_path)).export(summary)
+    (artifact,) = SummaryCsv(Target(tmp_path, **chosen)).export(summary)
     assert artifact.path == tmp_path / "profile_export_aiperf.csv"
     return artifact.path.read_bytes()
 
@@ -42,6 +42,23 @@ def test_both_sections_are_sorted_by_tag_and_lines_end_in_crlf(tmp_path):
         b"Completed Requests (Success + Error),20.00\r\n"
         b"Request Throughput (requests/sec),46.11\r\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rows"),
+    [
+        (
+            {"percentiles": (99.9, 50.0)},
+            b"Metric,avg,min,max,sum,p99.9,p50,std\r\nITL (ms),4.62,3.35,7.20,92.52,7.20,4.10,1.20\r\n",
+        ),
+        ({"columns": ("count", "p99")}, b"Metric,count,p99\r\nITL (ms),20,7.20\r\n"),
+        ({"columns": ("p50", "max"), "percentiles": (50.0, 75.0)}, b"Metric,p50,max,p75\r\nITL (ms),4.10,7.20,4.60\r\n"),
+    ],
+)
+def test_columns_are_those_that_were_chosen(tmp_path, chosen, rows):
+    itl = Result("inter_token_latency", "ITL", "ms", {**SPREAD, "p99.9": 7.1998})
+    duration = Result("benchmark_duration", "Benchmark Duration", "sec", {"avg": 0.4337})
+    assert written(tmp_path, itl, duration, **chosen) == rows + b"\r\nMetric,Value\r\nBenchmark Duration (sec),0.43\r\n"
 
 
 def test_a_run_without_distributions_has_the_second_section_alone(tmp_path):

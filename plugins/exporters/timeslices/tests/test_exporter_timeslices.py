@@ -48,6 +48,15 @@ def test_json_has_every_slice_with_its_edges_and_marks_a_short_one(tmp_path: Pat
     assert (last["end_ns"], last["is_complete"]) == (BEGIN + 2_500_000_000, False)
 
 
+def test_the_csv_has_the_statistics_that_were_chosen(tmp_path: Path) -> None:
+    (artifact,) = SlicesCsv(Target(tmp_path, columns=("p50", "max", "avg"))).export(sliced())
+    _, *rows = csv.reader(artifact.path.read_text().splitlines())
+    assert [row[3:6] for row in rows] == [
+        ["Request Latency", "ms", "p50"], ["Request Latency", "ms", "avg"],
+        *[["Request Throughput", "requests/sec", "avg"]] * 2,
+    ]  # fmt: skip
+
+
 def test_the_csv_has_a_row_for_each_statistic_in_order(tmp_path: Path) -> None:
     (artifact,) = SlicesCsv(Target(tmp_path)).export(sliced())
     assert artifact.path == tmp_path / "profile_export_aiperf_timeslices.csv"

@@ -68,6 +68,14 @@ def test_statistics_weight_a_value_by_how_long_it_holds():
     assert (found["p50"], found["p90"], found["p99"]) == (2.0, 4.0, 4.0)
 
 
+def test_percentiles_that_are_asked_for_join_the_usual_ones():
+    spread = Spread()
+    spread.add(*weighted(STAIRS, 0, 100))
+    found = spread.statistics((19.9, 50, 80.1))
+    assert [name for name in found if name[0] == "p"] == ["p19.9", "p50", "p80.1", "p90", "p95", "p99"]
+    assert (found["p19.9"], found["p50"], found["p80.1"]) == (0.0, 2.0, 4.0)
+
+
 def test_a_percentile_weights_values_by_their_duration():
     assert statistics(curve((0, 1), (90, 7)), 0, 100)["p90"] == 1
     assert statistics(curve((0, 1), (89, 7)), 0, 100)["p90"] == 7

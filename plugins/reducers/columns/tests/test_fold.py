@@ -47,6 +47,27 @@ def test_statistics_are_those_worked_out_by_hand() -> None:
     }  # fmt: skip
 
 
+@given(SAMPLES)
+def test_a_percentile_that_is_asked_for_is_interpolated_like_the_others(values: list[float]) -> None:
+    found = statistics(array(values), percentiles=(50, 99.9))
+    assert found["p99.9"] == pytest.approx(np.percentile(array(values), 99.9), rel=1e-9, abs=1e-9)
+    assert found["p50"] == statistics(array(values))["p50"] and "p99" not in found
+
+
+def test_asked_percentiles_are_in_bounds_buckets_and_adjusted_statistics(tmp_path: Path) -> None:
+    samples = [Samples(tmp_path / name, listed=True) for name in ("known", "low")]
+    for part, first in zip(samples, (1000.0, 0.0), strict=True):
+        part.add(array(range(int(first), 2000)))
+    low = Merged(samples[1:], percentiles=(99.9,))
+    merged = Merged(samples[:1], bounds=(low, low, 0.0), percentiles=(99.9,))
+    assert merged.bounds(1.0)[0]["p99.9"] == low.statistics(1.0)["p99.9"] == pytest.approx(1997.001)
+    (worse, sides), last = merged.adjusted(1, 1.0), 1999.0
+    assert worse["p99.9"] == last and sides[0]["p99.9"] == 1998.0
+    buckets = Buckets()
+    buckets.add(array(range(1, 2001)))
+    assert buckets.statistics(1.0, (99.9,))["p99.9"] == pytest.approx(1998, rel=1e-3)
+
+
 def test_the_order_of_the_statistics_is_that_of_the_files() -> None:
     from aiperf.sdk.summary import STATISTICS
 

@@ -41,6 +41,10 @@ def test_the_product_limit_is_the_one_worked_out_by_hand() -> None:
     assert (found["count"], found["censored"]) == (5, 1)
 
 
+def test_a_percentile_that_is_asked_for_is_interpolated_between_the_steps() -> None:
+    assert kaplan_meier(array([1, 2, 4, 5]), array([3]), 1.0, (62.5,)) == {"p62.5": 4.0, "count": 5, "censored": 1}
+
+
 def test_beyond_the_last_end_that_was_seen_nothing_is_known() -> None:
     found = kaplan_meier(array([1, 2, 3]), array([9, 9]), 1.0)
     assert {name for name in found if name.startswith("p")} == {"p1", "p5", "p10", "p25", "p50"}

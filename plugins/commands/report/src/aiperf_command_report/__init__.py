@@ -13,7 +13,7 @@ from aiperf.sdk.model import names
 from msgspec.structs import replace
 
 from aiperf_command_report.options import ReportOptions
-from aiperf_command_report.rescoring import at_level, flags, regraded, replanned
+from aiperf_command_report.rescoring import at_level, choosing, flags, regraded, replanned
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,8 @@ class Report(Command[ReportOptions]):
         from aiperf_command_report import definitions
 
         asked = [] if options.slice_duration_s is None else ["--slice-duration"]
+        asked += ["--percentiles"] if options.percentiles else []
+        asked += ["--columns"] if options.columns else []
         asked += [] if options.export_level is None else ["--export-level"]
         asked += [] if options.accuracy_grader is None else ["--accuracy-grader"]
         if self.plugin_options is not None:
@@ -84,6 +86,7 @@ class Report(Command[ReportOptions]):
     def _plan(self, plan: Plan, options: Any) -> Plan:
         """The plan of the report."""
         plan = replanned(plan, self.plugin_options, options.slice_duration_s)
+        plan = choosing(plan, options.percentiles, options.columns)
         if options.export_level is not None:
             plan = at_level(plan, options.export_level)
         if options.accuracy_grader is None or self.plugin_options is None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from aiperf.sdk.options import Finite, Options, option
 from aiperf.sdk.plan import ExportLevel
+from aiperf.sdk.statistics import Columns, Percentiles
 
 
 class ReportOptions(Options):
@@ -21,6 +22,20 @@ class ReportOptions(Options):
         metavar="SECONDS",
         shown="the run's own",
         help="Report every so many seconds of the profiling phase apart, too.",
+    )
+    percentiles: Percentiles = option(
+        "--percentiles",
+        default=[],
+        metavar="PERCENT",
+        shown="the run's own",
+        help="Percentiles in the report and the CSV files, such as 50,90,99.9; the JSON files have them beside the usual ones.",
+    )
+    columns: Columns = option(
+        "--columns",
+        default=[],
+        metavar="NAME",
+        shown="the run's own",
+        help="Columns of the report's tables and of the CSV files: avg, min, max, sum, std, count, and percentiles as p99.",
     )
     export_level: ExportLevel | None = option(
         "--export-level",

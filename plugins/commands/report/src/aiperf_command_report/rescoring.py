@@ -53,6 +53,17 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
     return plan
 
 
+def choosing(plan: Plan, percentiles: Sequence[float], columns: Sequence[str]) -> Plan:
+    """The plan with these statistics in its tables, if any are given, in place of those that the run chose."""
+    if not percentiles and not columns:
+        return plan
+    chosen = {"percentiles": [*percentiles], "columns": [*columns]}
+    artifacts = {name: value for name, value in plan.run.config.get("artifacts", {}).items() if name not in chosen}
+    artifacts |= {name: value for name, value in chosen.items() if value}
+    config = {**plan.run.config, "artifacts": artifacts}
+    return plan.replacing(percentiles=tuple(percentiles), columns=tuple(columns), config=config)
+
+
 def at_level(plan: Plan, level: ExportLevel) -> Plan:
     """The plan with the files of another export level; its configuration stays the run's.
 

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from aiperf.sdk.model import names
+from aiperf.sdk.statistics import percentile
 from aiperf_results import metrics_of
 
 from aiperf_command_validate import outcomes, recomputed
+from aiperf_command_validate.choice import Choice
 from aiperf_command_validate.faults import Faults
 from aiperf_command_validate.numbers import CLOSE, close, value_of
 from aiperf_command_validate.records import Records
 
-_STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
-_PERCENTILES = ("p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99")
 _SINGLE = {"unit", "avg", "lower", "upper"}
 _REASONS = ["Finish Reason", "Requests"]
 _MANY = 100
@@ -27,9 +28,11 @@ _ENDS = (
 
 def summary_alone(summary: dict[str, Any], name: str, faults: Faults, *, ours: bool) -> None:
     """The summary agrees with itself.  Rates of the reference (not *ours*) have another time base than the duration."""
-    metrics = metrics_of(summary)
+    metrics, percentiles = metrics_of(summary), Choice.of(summary).names
     for tag, stats in metrics.items():
-        rising = [stats[key] for key in ("min", *_PERCENTILES, "max") if isinstance(stats.get(key), int | float)]
+        if ours and (unasked := [key for key in stats if percentile(key) is not None and key not in percentiles]):
+            faults.add(name, f"{tag} has {names(unasked)}, and input_config.artifacts asks for no such percentile")
+        rising = [stats[key] for key in ("min", *percentiles, "max") if isinstance(stats.get(key), int | float)]
         if any(later < earlier and not close(later, earlier) for earlier, later in pairwise(rising)):
             faults.add(name, f"{tag}: percentiles go down", kind="percentiles")
     if ours:
@@ -60,23 +63,22 @@ def _phases(summary: dict[str, Any], metrics: dict[str, dict[str, Any]], name: s
 
 
 def table(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Faults) -> None:
-    """The CSV has the JSON's metrics, sorted by tag, rounded to two decimals."""
-    metrics = metrics_of(summary)
+    """The CSV has the JSON's metrics, sorted by tag, rounded to two decimals, with the statistics that were chosen."""
+    metrics, shown = metrics_of(summary), Choice.of(summary).shown
     spread = [metrics[tag] for tag in sorted(metrics) if not metrics[tag].keys() <= _SINGLE]
     single = [metrics[tag] for tag in sorted(metrics) if metrics[tag].keys() <= _SINGLE]
     sections = list(_sections(rows))
-    tables = ((["Metric", *_STATISTICS], spread), (["Metric", "Value"], single))
+    tables = ((["Metric", *shown], shown, spread), (["Metric", "Value"], ("avg",), single))
     for section in sections:
-        if section[0] not in (_REASONS, *(header for header, _ in tables)):
+        if section[0] not in (_REASONS, *(header for header, _, _ in tables)):
             faults.add(name, f"has a table of {len(section[0])} columns under {','.join(section[0][:2])}…, as no run writes")
         for title in (row[0] for row in section[1:] if len(row) != len(section[0])):
             faults.add(name, f"{title}: has another number of cells than its header", kind="cells and headers")
-    for header, stats in tables:
+    for header, keys, stats in tables:
         body = next((section[1:] for section in sections if section[0] == header), [])
         if len(body) != len(stats):
             faults.add(name, f"has {len(body)} rows under {','.join(header[:2])}…, the JSON {len(stats)} such metrics")
             continue
-        keys = _STATISTICS if len(header) > 2 else ("avg",)
         for row, statistics in zip(body, stats, strict=True):
             wrong = [key for key, cell in zip(keys, row[1:], strict=False) if not _is_rounded(cell, statistics.get(key))]
             if wrong:

@@ -24,6 +24,7 @@ from aiperf.sdk.registry import InstalledPlugins
 from aiperf_results import FinishedRun
 
 from aiperf_command_validate import differences
+from aiperf_command_validate.choice import Choice
 from aiperf_command_validate.differences import Difference
 from aiperf_command_validate.faults import Faults
 
@@ -163,13 +164,14 @@ _RESCORED = ("metrics", "exporters", "verdicts", "tables")
 def _as_told(plan: Plan, summary: dict[str, Any], installed: InstalledPlugins) -> Plan:
     """The plan of the report that made the results, without hooks and exporters that write no files.
 
-    ``aiperf report`` may have been given other slices, metrics, verdicts, tables and options of these than the run.
+    ``aiperf report`` may have been given other slices, statistics, metrics, verdicts, tables and options of these than the run.
     """
     seconds = summary.get("input_config", {}).get("artifacts", {}).get("slice_duration")
     artifacts = plan.run.config.get("artifacts", {})
     if isinstance(seconds, int | float) and seconds > 0 and seconds != artifacts.get("slice_duration"):
         config = {**plan.run.config, "artifacts": {**artifacts, "slice_duration": seconds}}
         plan = plan.replacing(slice_ns=max(1, round(seconds * 1e9)), config=config)
+    plan = Choice.of(summary).applied(plan)
     used = summary.get("plugins", {}).get("used", ())
     metrics = _refs(plan.plugins.metrics, "metrics", used, installed)
     exporters = _refs(plan.plugins.exporters, "exporters", used, installed)

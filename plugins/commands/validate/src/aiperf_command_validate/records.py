@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from aiperf_command_validate.choice import USUAL
 from aiperf_command_validate.faults import Faults
 from aiperf_command_validate.numbers import is_number
 from aiperf_command_validate.values import Values
@@ -45,12 +46,16 @@ class Records:
     """The per-request file, read once.
 
     *ours*: False for a file of the reference, whose metrics are not recomputed.  *slice_ends*: end of each time slice, in ns
-    since 1970; a request counts in the slice in which it ended.
+    since 1970; a request counts in the slice in which it ended.  *percentiles*: of the metrics' statistics.
     """
 
     # More than 20 attributes: each kind of fact in a file is a table of its own, which the checks read.
 
-    def __init__(self, name: str, faults: Faults, *, ours: bool = True, slice_ends: Sequence[int] = ()) -> None:
+    def __init__(
+        self, name: str, faults: Faults, *, ours: bool = True, slice_ends: Sequence[int] = (),
+        percentiles: Sequence[float] = USUAL,
+    ) -> None:  # fmt: skip
+        self._percentiles = percentiles
         self.name, self.faults, self.ours, self.slice_ends = name, faults, ours, slice_ends
         self.lines = 0
         self.good: Counter[tuple[str, str]] = Counter()
@@ -154,7 +159,7 @@ class Records:
             if not all(map(is_number, values)):
                 self.faults.add(self.name, f"{tag} has no number", number, kind="metrics without a number")
                 continue
-            known = of.get(tag) or of.setdefault(tag, Values())
+            known = of.get(tag) or of.setdefault(tag, Values(percentiles=self._percentiles))
             known.listed |= isinstance(value, list)
             if "unit" in metric:
                 known.units.add(str(metric["unit"]))

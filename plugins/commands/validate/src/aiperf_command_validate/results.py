@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from aiperf_command_validate import agreement, inventory, journal, parquet, recomputed
 from aiperf_command_validate import slices as time_slices
+from aiperf_command_validate.choice import Choice
 from aiperf_command_validate.faults import Fault, Faults
 from aiperf_command_validate.inventory import RepeatedKeyError, unique
 from aiperf_command_validate.ledger import Ledger
@@ -81,7 +82,7 @@ class _Checks:
         summary, inputs, slices = (self.document(kind) for kind in _COMPARED)
         ends = [one["end_ns"] for one in slices_of(slices)]
         table = self.table("aiperf.csv")
-        records = self.records(ends)
+        records = self.records(ends, Choice.of(summary).computed)
         ledger = self.ledger(records)
         if summary is not None:
             with self.comparing("aiperf.json"):
@@ -142,7 +143,7 @@ class _Checks:
         time_slices.alone(slices, name, faults)
         table = self.table("timeslices.csv")
         if table is not None:
-            time_slices.table(slices, table, self.name("timeslices.csv"), faults)
+            time_slices.table(slices, table, Choice.of(summary).shown, self.name("timeslices.csv"), faults)
         if not slices or summary is None or _phases(summary, "profiling") != 1:
             return
         time_slices.against_summary(summary, slices, name, faults)
@@ -253,11 +254,11 @@ class _Checks:
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             self.faults.add(name, f"can't be unpacked to its end: {error}")
 
-    def records(self, slice_ends: Sequence[int]) -> Records | None:
+    def records(self, slice_ends: Sequence[int], percentiles: Sequence[float]) -> Records | None:
         """The per-request file; beside it the raw one, line by line."""
         if not self.run.has("jsonl"):
             return None
-        requests = Records(self.name("jsonl"), self.faults, ours=self.run.ours, slice_ends=slice_ends)
+        requests = Records(self.name("jsonl"), self.faults, ours=self.run.ours, slice_ends=slice_ends, percentiles=percentiles)
         if self.run.has("raw.jsonl"):
             raw = self.lines("raw.jsonl")
             compare_raw(requests.read(self.lines("jsonl")), raw, self.name("raw.jsonl"), self.faults)

@@ -15,7 +15,6 @@ from aiperf_command_validate.numbers import value_of
 from aiperf_command_validate.records import Records
 
 _HEADER = ["Timeslice", "Start_NS", "End_NS", "Metric", "Unit", "Stat", "Value"]
-_STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 _SUMS = ("request_count", "error_request_count", "total_isl", "total_osl", "total_output_tokens")
 
 Slice = dict[str, Any]
@@ -93,12 +92,12 @@ def against_requests(slices: Sequence[Slice], records: Records, starts: Sequence
                 faults.add(name, what, kind="missing metrics")
 
 
-def table(slices: Sequence[Slice], rows: list[list[str]], name: str, faults: Faults) -> None:
-    """The CSV has a row for each statistic of the JSON, rounded to two decimals."""
+def table(slices: Sequence[Slice], rows: list[list[str]], shown: Sequence[str], name: str, faults: Faults) -> None:
+    """The CSV has a row for each of the *shown* statistics of the JSON, rounded to two decimals."""
     if rows[:1] != [_HEADER]:
         faults.add(name, f"does not begin with {','.join(_HEADER)}")
         return
-    expected = list(_rows(slices))
+    expected = list(_rows(slices, shown))
     if len(rows) - 1 != len(expected):
         faults.add(name, f"has {len(rows) - 1:,} rows, the JSON {len(expected):,} statistics")
         return
@@ -108,9 +107,9 @@ def table(slices: Sequence[Slice], rows: list[list[str]], name: str, faults: Fau
             faults.add(name, "is another row than the JSON's", line, kind="other rows than the JSON")
 
 
-def _rows(slices: Sequence[Slice]) -> Iterator[tuple[str, str, str, float]]:
+def _rows(slices: Sequence[Slice], shown: Sequence[str]) -> Iterator[tuple[str, str, str, float]]:
     for one in slices:
         for _, entry in sorted(metrics_of(one).items()):
-            for stat in _STATISTICS:
+            for stat in shown:
                 if stat in entry:
                     yield str(one["start_ns"]), str(entry["unit"]), stat, entry[stat]

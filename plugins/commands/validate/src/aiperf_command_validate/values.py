@@ -9,10 +9,11 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+from aiperf.sdk.statistics import percentile_name
 from msgspec import Struct
 
-PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
-_NAMES = tuple(f"p{q}" for q in PERCENTILES)
+from aiperf_command_validate.choice import USUAL
+
 KEPT = 4_000_000
 """Elements of lists that a run keeps exactly; beyond them its percentiles are of buckets, and are not recomputed."""
 
@@ -30,11 +31,11 @@ class Values:
     """The values of one metric, in its display unit.
 
     slack: how far the sum may be off, because values are estimates.  units: as the lines name them.  listed: whether requests
-    have lists of values.
+    have lists of values.  percentiles: those of its statistics.
     """
 
-    def __init__(self, *, listed: bool = False) -> None:
-        self.slack = 0.0
+    def __init__(self, *, listed: bool = False, percentiles: Sequence[float] = USUAL) -> None:
+        self.slack, self._percentiles = 0.0, percentiles
         self._places, self._least, self._most = array("q"), array("d"), array("d")
         self.count = 0
         self.units: set[str] = set()
@@ -99,14 +100,14 @@ class Values:
 
     def statistics(self) -> dict[str, float]:
         """Every statistic; empty where there are no values, or not all were kept."""
-        return statistics(self._values()) if self.exact else {}
+        return statistics(self._values(), self._percentiles) if self.exact else {}
 
     def bounds(self) -> list[dict[str, float]]:
         """Least and greatest statistics; empty where no value is an estimate, or not all were kept."""
         if not self._places or not self.exact:
             return []
         low, high = self._replaced()
-        return _sides(self._values(), low, high, self.slack)
+        return _sides(self._values(), low, high, self.slack, self._percentiles)
 
     def by_group(self) -> dict[int, tuple[dict[str, float], list[dict[str, float]]]]:
         """The statistics of each group, with least and greatest ones where some of its values are estimates."""
@@ -118,7 +119,8 @@ class Values:
         found: dict[int, tuple[dict[str, float], list[dict[str, float]]]] = {}
         for group, known, least, most in zip(present.tolist(), *cut, strict=True):
             slack = float(np.maximum(known - least, most - known).sum())
-            found[group] = statistics(known), _sides(known, least, most, slack) if (least < most).any() else []
+            sides = _sides(known, least, most, slack, self._percentiles) if (least < most).any() else []
+            found[group] = statistics(known, self._percentiles), sides
         return found
 
     def adjusted(self, failed: int) -> dict[str, float]:
@@ -133,7 +135,7 @@ class Values:
     def _adjusted(self, values: Any, failed: int) -> dict[str, float]:
         ordered = np.sort(values)
         count = len(ordered) + failed
-        ranks = {name: round(q / 100 * (count - 1)) for name, q in zip(_NAMES, PERCENTILES, strict=True)}
+        ranks = {percentile_name(q): round(q / 100 * (count - 1)) for q in self._percentiles}
         known = {name: float(ordered[rank]) for name, rank in ranks.items() if rank < len(ordered)}
         return known | {"min": float(ordered[0]), "count": count} if len(ordered) and self.exact else {}
 
@@ -147,18 +149,19 @@ class Values:
         return low, high
 
 
-def _sides(values: Any, low: Any, high: Any, slack: float) -> list[dict[str, float]]:
+def _sides(values: Any, low: Any, high: Any, slack: float, percentiles: Sequence[float]) -> list[dict[str, float]]:
     """Both bounds of every statistic but the deviation; the sum may be off by *slack*, and lies between those of the bounds."""
     total = math.fsum(values.tolist())
     sums = max(math.fsum(low.tolist()), total - slack), min(math.fsum(high.tolist()), total + slack)
-    sides = (statistics(side) | {"avg": most / len(values), "sum": most} for side, most in zip((low, high), sums, strict=True))
+    both = zip((low, high), sums, strict=True)
+    sides = (statistics(side, percentiles) | {"avg": most / len(values), "sum": most} for side, most in both)
     return [{name: value for name, value in side.items() if name not in ("std", "count")} for side in sides]
 
 
-def statistics(values: Any) -> dict[str, float]:
+def statistics(values: Any, percentiles: Sequence[float] = USUAL) -> dict[str, float]:
     """Every statistic of an array: linear percentiles, population standard deviation.  Empty where it is."""
     if not len(values):
         return {}
     known = {"avg": float(values.mean()), "min": float(values.min()), "max": float(values.max())}
     known |= {"sum": math.fsum(values.tolist()), "std": float(values.std()), "count": len(values)}
-    return known | dict(zip(_NAMES, np.percentile(values, PERCENTILES).tolist(), strict=True))
+    return known | dict(zip(map(percentile_name, percentiles), np.percentile(values, percentiles).tolist(), strict=True))

@@ -25,20 +25,20 @@ class SummaryCsv(SummaryExporter):
     def export(self, summary: Summary) -> Sequence[Artifact]:
         path = self.target.file("aiperf.csv")
         text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\r\n").writerows(table(summary))
+        csv.writer(text, lineterminator="\r\n").writerows(table(summary, self.target.statistics(STATISTICS)))
         with atomic(path) as draft:
             draft.write_bytes(text.getvalue().encode())
         return [Artifact("CSV Export", path)]
 
 
-def table(summary: Summary) -> Iterator[list[str]]:
-    """The file's rows; a section that has none is left out."""
+def table(summary: Summary, columns: Sequence[str] = STATISTICS) -> Iterator[list[str]]:
+    """The file's rows; a section that has none is left out.  *columns*: statistics of metrics with percentiles."""
     results = [summary.results[tag] for tag in sorted(summary.results) if summary.results[tag].stats]
     spread = [result for result in results if result.distribution]
     single = [result for result in results if not result.distribution]
     if spread:
-        yield ["Metric", *STATISTICS]
-        yield from ([name(result), *(cell(result.stats.get(key)) for key in STATISTICS)] for result in spread)
+        yield ["Metric", *columns]
+        yield from ([name(result), *(cell(result.stats.get(key)) for key in columns)] for result in spread)
     if spread and single:
         yield []
     if single:

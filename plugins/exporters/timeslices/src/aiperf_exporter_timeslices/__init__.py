@@ -59,7 +59,9 @@ class SlicesCsv(_Slices):
 
     def write(self, path: Path, summary: Summary) -> None:
         with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\r\n").writerows(table(summary.slices))
+            csv.writer(file, lineterminator="\r\n").writerows(
+                table(summary.slices, self.target.statistics(STATISTICS))
+            )
 
 
 def sampled(summary: Summary, number: int) -> Iterator[dict[str, Any]]:
@@ -79,7 +81,7 @@ def entry(one: Slice, *telemetry: dict[str, Any]) -> dict[str, Any]:
     return {**edges, **metrics, **ours, **({"telemetry": telemetry} if telemetry else {})}
 
 
-def table(slices: Sequence[Slice]) -> Iterator[list[str]]:
+def table(slices: Sequence[Slice], columns: Sequence[str] = STATISTICS) -> Iterator[list[str]]:
     """A row for each statistic, metrics sorted by tag, two decimals."""
     yield ["Timeslice", "Start_NS", "End_NS", "Metric", "Unit", "Stat", "Value"]
     for number, one in enumerate(slices):
@@ -87,5 +89,5 @@ def table(slices: Sequence[Slice]) -> Iterator[list[str]]:
         for tag in sorted(one.results):
             result = one.results[tag]
             about = [*edges, result.title, result.unit]
-            known = ((name, result.stats[name]) for name in STATISTICS if name in result.stats)
+            known = ((name, result.stats[name]) for name in columns if name in result.stats)
             yield from ([*about, name, f"{value:.2f}"] for name, value in known if math.isfinite(value))

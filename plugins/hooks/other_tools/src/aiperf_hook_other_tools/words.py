@@ -79,7 +79,7 @@ OTHER_TOOLS = {
     **_each("--save-detailed --append-result", "each request is in profile_export.jsonl; --export-level raw adds its answer"),
     **_each(
         "--percentile-metrics --metric-percentiles --selected-percentiles",
-        "all metrics and percentiles are measured: the summary JSON and CSV have each of them",
+        "all metrics are measured; --percentiles 50,90,99.9 chooses percentiles, and --columns the columns of tables",
     ),
     **_each("--slo --sla", 'use --goodput, for example --goodput "time_to_first_token:250"'),
     **_each("--silent", "use --quiet"),

@@ -24,7 +24,7 @@ class EffectiveConcurrency(Analysis):
     keeps = ("started_ns", "ended_ns", "last_byte_ns", "outcome")
 
     def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
-        return results(pieces_of(kept), self._rows, windows)
+        return results(pieces_of(kept), self._rows, windows, kept.percentiles)
 
     def _rows(self, piece: Piece) -> Iterable[Row]:
         return [Row(self.tag, "requests", concurrency(piece.columns["started_ns"], ends_of(piece.columns)))]
@@ -49,4 +49,5 @@ class TokenFlow(Analysis):
         if np.isnan(kept.column("time_to_first_token")).all():
             return [[] for _ in windows]
         bounded = bool((kept.column("first_low_ns") < kept.column("first_high_ns")).any())
-        return results(pieces_of(kept, "chunk_ns"), lambda piece: flow(RequestColumns.of(piece), bounded=bounded), windows)
+        pieces = pieces_of(kept, "chunk_ns")
+        return results(pieces, lambda piece: flow(RequestColumns.of(piece), bounded=bounded), windows, kept.percentiles)

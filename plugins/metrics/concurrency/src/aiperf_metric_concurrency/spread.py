@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 from aiperf.sdk.columns import Floats
+from aiperf.sdk.statistics import percentile_name
 
 from aiperf_metric_concurrency.curves import blocks_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_PERCENTILES = (50, 90, 95, 99)
+_PERCENTILES: tuple[float, ...] = (50, 90, 95, 99)
 _NOISE = 1e-9
 """Share of the time by which a percentile may be missed: rounding errors of sums."""
 MOST_VALUES = 131_072
@@ -66,15 +67,16 @@ class Spread:
         self._mean += distance * whole / both
         self._whole = both
 
-    def statistics(self) -> dict[str, float] | None:
-        """None where nothing was added."""
+    def statistics(self, further: Iterable[float] = ()) -> dict[str, float] | None:
+        """None where nothing was added.  *further*: percentiles beside the usual ones."""
         if not self._pieces:
             return None
-        percentiles = dict(zip((f"p{q}" for q in _PERCENTILES), self._percentiles(), strict=True))
+        asked = sorted({*_PERCENTILES, *further})
+        percentiles = dict(zip(map(percentile_name, asked), self._percentiles(asked), strict=True))
         deviation = math.sqrt(self._squares / self._whole)
         return {"avg": self._mean, "min": self._low, "max": self._high} | percentiles | {"std": deviation}
 
-    def _percentiles(self) -> Iterator[float]:
+    def _percentiles(self, asked: Iterable[float]) -> Iterator[float]:
         """Only values near a percentile are sorted: to sort two million takes 0.3 s, and to find those near takes 0.04 s."""
         values, widths = self._values, self._widths
         edges = np.unique(values[:: len(values) // _EDGES + 1])
@@ -84,7 +86,7 @@ class Spread:
             groups[block] = places
             whole += np.bincount(places, widths[block], minlength=len(whole))
         ends = np.cumsum(whole)
-        for percent in _PERCENTILES:
+        for percent in asked:
             wanted = (percent / 100 - _NOISE) * self._whole
             group = int(np.searchsorted(ends, wanted))
             near = groups == group

@@ -23,8 +23,8 @@ ORDER = (
 class _Window:
     """A window's results so far, and the values of rows that go on in the next piece."""
 
-    def __init__(self, begin_ns: float, end_ns: float) -> None:
-        self._begin_ns, self._end_ns = begin_ns, end_ns
+    def __init__(self, begin_ns: float, end_ns: float, percentiles: Sequence[float]) -> None:
+        self._begin_ns, self._end_ns, self._percentiles = begin_ns, end_ns, percentiles
         self._spreads: dict[str, list[Spread]] = {}
         self.results: list[Result] = []
 
@@ -40,10 +40,10 @@ class _Window:
                 spread.add(*part)
         if piece.end_ns < self._end_ns:
             self._spreads[row.tag] = spreads
-        elif (stats := spreads[0].statistics()) is not None:
+        elif (stats := spreads[0].statistics(self._percentiles)) is not None:
             group = "Effective" if row.gate is None else "Active"
             title, order = row.tag.replace("_", " ").title(), ORDER.index(row.tag)
-            lower, upper = [_without_deviation(spread.statistics()) for spread in spreads[1:]] or [{}, {}]
+            lower, upper = [_without_deviation(spread.statistics(self._percentiles)) for spread in spreads[1:]] or [{}, {}]
             if lower == upper:  # the estimates are of another window
                 lower = upper = {}
             self.results.append(Result(row.tag, title, row.unit, stats, "", group, order, lower, upper))
@@ -55,10 +55,11 @@ def _without_deviation(stats: dict[str, float] | None) -> dict[str, float]:
 
 
 def results(
-    pieces: Iterable[Piece], rows: Callable[[Piece], Iterable[Row]], windows: Sequence[tuple[float, float]]
-) -> list[list[Result]]:
-    """The statistics of each row in each window.  *rows*: of a piece, always the same ones."""
-    found = [_Window(*window) for window in windows]
+    pieces: Iterable[Piece], rows: Callable[[Piece], Iterable[Row]], windows: Sequence[tuple[float, float]],
+    percentiles: Sequence[float] = (),
+) -> list[list[Result]]:  # fmt: skip
+    """The statistics of each row in each window.  *rows*: of a piece, always the same ones.  *percentiles*: further ones."""
+    found = [_Window(*window, percentiles) for window in windows]
     for piece in pieces:
         for row in rows(piece):
             for window in found:

@@ -49,6 +49,7 @@ from aiperf.sdk.verdict import FindingLevel
 
 from aiperf_reducer_columns.report.sources import lacking, summaries
 from aiperf_reducer_columns.statistics.catalogue import catalogue
+from aiperf_reducer_columns.statistics.fold import PERCENTILES
 from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts, listed
 from aiperf_reducer_columns.statistics.pipeline import ARRIVAL, HELD, LATE, POLLS, SLIP, TURNAROUND
@@ -153,7 +154,9 @@ class _Merging:
 
     def __init__(self, plan: Plan, clock: journal.RunClock, journal_path: Path, parts: list[Reduction]) -> None:
         self.plan, self.clock, self.journal, self.parts = plan, clock, journal_path, parts
-        self.folds = defaultdict(dict, merged_folds(part.folds for part in self.parts))
+        asked = plan.output.asked_percentiles
+        self.percentiles = sorted({*PERCENTILES, *asked})
+        self.folds = defaultdict(dict, merged_folds((part.folds for part in self.parts), self.percentiles))
         self.events = [event for part in self.parts for event in part.events]
         self.counts: defaultdict[int, PhaseCounts] = defaultdict(PhaseCounts)
         for part in self.parts:
@@ -170,7 +173,7 @@ class _Merging:
         self.plugin_folds = MergedFolds(self.catalogue, [state for part in self.parts for state in part.plugin_folds])
         self.phase_folds = {phase.index: self.plugin_folds.results(phase.index).get(0, {}) for phase in plan.load.phases}
         self.catalogue.switch_off(self.plugin_folds.off)
-        self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values])
+        self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values], asked)
         self.end = journal.load_end(journal_path)
         self.lost = [sentence for part in self.parts for sentence in part.lost]
         if missing := sum(part.missing for part in self.parts):
@@ -201,7 +204,7 @@ class _Merging:
             plan, counts, outcome, folds.get(SLIP), folds.get(TURNAROUND), loops,
             lateness=lateness, clock_steps=sum(part.clock_steps for part in self.parts), polls=folds.get(POLLS),
         )  # fmt: skip
-        survived, urls = survival(self.catalogue, folds), self._urls(main_plan, counts)
+        survived, urls = survival(self.catalogue, folds, self.percentiles), self._urls(main_plan, counts)
         late = [*self.plugin_folds.off.values(), *self.analyses.warnings]
         late += lacking(self._telemetry, {each.index: each.name for each in plan.load.phases}, plan.plugins.given)
         summary = Summary(
@@ -348,6 +351,7 @@ class _Merging:
             lambda i: (windows[i][1] - windows[i][0]) / 1e9, analyses=analyses,
             plugin_folds=self.plugin_folds.results(phase.index, BySlice.name, count - 1),
             telemetry=lambda i: [series for source in self._telemetry for series in source.slices[i]],
+            percentiles=self.percentiles,
         )  # fmt: skip
         wall = self.clock.started_wall_ns
         return tuple(
@@ -365,7 +369,9 @@ class _Merging:
             return ()
         groups, duration_s = self._merged_groups(phase, ByUrl.name, len(urls)), _duration_s(counts)
         folds = self.plugin_folds.results(phase.index, ByUrl.name, len(urls) - 1)
-        summaries = parts(self.catalogue, groups, range(len(urls)), lambda _: duration_s, plugin_folds=folds)
+        summaries = parts(
+            self.catalogue, groups, range(len(urls)), lambda _: duration_s, plugin_folds=folds, percentiles=self.percentiles
+        )
         return tuple(
             UrlSummary(without_secrets(urls[i]), results, tally.started, tally.outcomes, listed(tally.errors))
             for i, tally, results in summaries

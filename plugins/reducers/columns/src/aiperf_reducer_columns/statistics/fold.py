@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
+from aiperf.sdk.statistics import percentile_name
 from msgspec import Struct
 
 from aiperf_reducer_columns.statistics.exact_sum import Sum, exactly, squared_distances
@@ -32,7 +33,8 @@ IN_MEMORY = 16_384
 BUDGET = 4_000_000
 """Elements of a list metric with exact values, over all reducers together."""
 _GROWTH = math.log(1.002)
-PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+PERCENTILES: Sequence[float] = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+"""Those of every distribution."""
 _BLOCK = 65_536
 """Values that are read together."""
 _PAIR = np.dtype([("group", "<i4"), ("value", "<f8")])
@@ -82,11 +84,12 @@ class Buckets(Struct):
         self.squares.merge(other.squares)
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
 
-    def statistics(self, scale: float) -> dict[str, float]:
+    def statistics(self, scale: float, percentiles: Sequence[float] = PERCENTILES) -> dict[str, float]:
         mean = self.sum.exact() / self.count
         variance = max(Fraction(), self.squares.exact() / self.count - mean * mean)
         spread = math.sqrt(variance)
-        return _shown(self._ranked(), self.count, float(mean), self.low, self.high, float(self.sum), spread, scale)
+        extent = (float(mean), self.low, self.high, float(self.sum))
+        return _shown(self._ranked(), self.count, *extent, spread, scale, percentiles)
 
     def quantile(self, share: float) -> float:
         """The value that *share* (0 to 1) of the values are at or below.  The buckets must not be empty."""
@@ -240,13 +243,14 @@ class Merged:
     """The samples of one metric from several reducers, as one.  *within*: the first and the last group.
 
     *bounds*: where some values are estimates, the samples with their lower bounds in their place, those with their upper
-    bounds, and by how much the sum may be wrong.
+    bounds, and by how much the sum may be wrong.  *percentiles*: of its statistics.
     """
 
     def __init__(
-        self, samples: list[Samples], within: tuple[int, int] = _ANY, bounds: tuple[Merged, Merged, float] | None = None
-    ) -> None:
-        self._samples, self._within, self._bounds = samples, within, bounds
+        self, samples: list[Samples], within: tuple[int, int] = _ANY, bounds: tuple[Merged, Merged, float] | None = None,
+        percentiles: Sequence[float] = PERCENTILES,
+    ) -> None:  # fmt: skip
+        self._samples, self._within, self._bounds, self._percentiles = samples, within, bounds, percentiles
         self.count = sum(part.count for part in samples)
         # The count of all reducers together decides: their number changes no result.
         self.listed = any(part.listed for part in samples)
@@ -306,7 +310,9 @@ class Merged:
         """Every statistic, times *scale* (display units per base unit); None where there are no values."""
         if not self.count:
             return None
-        return self._buckets[0].statistics(scale) if self._bucketed else statistics(self._whole(), scale)
+        if self._bucketed:
+            return self._buckets[0].statistics(scale, self._percentiles)
+        return statistics(self._whole(), scale, self._percentiles)
 
     def bounds(self, scale: float) -> list[dict[str, float]]:
         """Lower and upper bounds of the mean, the sum, the percentiles and the extremes; empty where all values are known."""
@@ -318,61 +324,15 @@ class Merged:
 
     def extent(self, scale: float) -> dict[str, float]:
         """Extremes, percentiles and the sum, rounded; there are values."""
-        return _extent(self._buckets[0] if self._bucketed else self._whole(), scale)
+        return extent(self._buckets[0] if self._bucketed else self._whole(), scale, self._percentiles)
 
     def adjusted(self, failed: int, scale: float) -> Adjusted | None:
         """Statistics with *failed* more, infinite values, and their bounds; None where the values are in buckets."""
         if self._bucketed:
             return None
-        sides = [] if self._bounds is None else [adjusted(side.values(), failed, scale) for side in self._bounds[:2]]
-        return adjusted(self.values(), failed, scale), sides
-
-
-class Part:
-    """Statistics of a part of one metric's values, computed at once to free the values; answers like :class:`Merged`."""
-
-    def __init__(
-        self, values: Floats | Buckets, scale: float, failed: int,
-        bounds: tuple[Floats | Buckets, Floats | Buckets, float] | None = None, *, listed: bool = False,
-    ) -> None:  # fmt: skip
-        """*values*: ascending, or as buckets; not empty.  *failed*: number of further, infinite values for ``adjusted``.
-
-        *bounds*: as those of :class:`Merged`.  *listed*: they are elements of lists.
-        """
-        self.listed = listed
-        self._adjusted: Adjusted | None = None
-        if isinstance(values, Buckets):
-            self.count, self._sum, self._ends = values.count, float(values.sum), (values.low, values.high)
-            self._statistics = values.statistics(scale)
-        else:
-            self.count, self._sum = len(values), float(exactly(values))
-            self._ends = float(values[0]), float(values[-1])
-            self._statistics = statistics(values, scale)
-            if failed:
-                exact = [] if bounds is None else [side for side in bounds[:2] if not isinstance(side, Buckets)]
-                self._adjusted = adjusted(values, failed, scale), [adjusted(side, failed, scale) for side in exact]
-        self._sides: list[dict[str, float]] = []
-        if bounds is not None:
-            sides = [_extent(side, scale) for side in bounds[:2]]
-            self._sides = sides_of(self._sum, bounds[2], self.count, sides, scale)
-
-    def sum(self) -> float | None:
-        return self._sum
-
-    def least(self) -> float | None:
-        return self._ends[0]
-
-    def most(self) -> float | None:
-        return self._ends[1]
-
-    def statistics(self, scale: float) -> dict[str, float] | None:
-        return self._statistics
-
-    def bounds(self, scale: float) -> list[dict[str, float]]:
-        return self._sides
-
-    def adjusted(self, failed: int, scale: float) -> Adjusted | None:
-        return self._adjusted
+        sides = () if self._bounds is None else self._bounds[:2]
+        worse, *bounds = [adjusted(each.values(), failed, scale, self._percentiles) for each in (self, *sides)]
+        return worse, bounds
 
 
 def sides_of(total: float, slack: float, count: int, sides: Sequence[dict[str, float]], scale: float) -> list[dict[str, float]]:
@@ -386,55 +346,58 @@ def sides_of(total: float, slack: float, count: int, sides: Sequence[dict[str, f
     return [side | {"avg": most / count, "sum": most} for side, most in zip(sides, sums, strict=True)]
 
 
-def _extent(values: Floats | Buckets, scale: float) -> dict[str, float]:
+def extent(values: Floats | Buckets, scale: float, percentiles: Sequence[float]) -> dict[str, float]:
     """Statistics of values in any order, without mean and deviation."""
     if isinstance(values, Buckets):
-        shown = values.statistics(scale)
+        shown = values.statistics(scale, percentiles)
     else:
-        at, count = _placed(values), len(values)
-        shown = _shown(at, count, 0.0, at(0), at(count - 1), float(exactly(values)), 0.0, scale)
+        at, count = _placed(values, percentiles), len(values)
+        shown = _shown(at, count, 0.0, at(0), at(count - 1), float(exactly(values)), 0.0, scale, percentiles)
     return {name: value for name, value in shown.items() if name not in ("avg", "std", "count")}
 
 
-def statistics(values: Floats, scale: float = 1.0) -> dict[str, float]:
+def statistics(values: Floats, scale: float = 1.0, percentiles: Sequence[float] = PERCENTILES) -> dict[str, float]:
     """Statistics of values in any order: linear percentiles (R type 7), population standard deviation, exact sums."""
-    at, count, total = _placed(values), len(values), exactly(values)
+    at, count, total = _placed(values, percentiles), len(values), exactly(values)
     spread = math.sqrt(squared_distances(values, total) / count) if count > 1 else 0.0
-    return _shown(at, count, float(total / count), at(0), at(count - 1), float(total), spread, scale)
+    return _shown(at, count, float(total / count), at(0), at(count - 1), float(total), spread, scale, percentiles)
 
 
-def _placed(values: Floats) -> Callable[[int], float]:
+def _placed(values: Floats, percentiles: Sequence[float]) -> Callable[[int], float]:
     """The value of each rank that is shown; to sort millions takes three times as long as to put these in their places."""
     last = len(values) - 1
     if last < _BLOCK:
         return np.sort(values).item
-    floors = [math.floor(q / 100 * last) for q in PERCENTILES]
+    floors = [math.floor(q / 100 * last) for q in percentiles]
     return np.partition(values, sorted({0, last, *floors, *(min(rank + 1, last) for rank in floors)})).item
 
 
-def adjusted(ordered: Floats, failed: int, scale: float) -> dict[str, float]:
+def adjusted(
+    ordered: Floats, failed: int, scale: float, percentiles: Sequence[float] = PERCENTILES
+) -> dict[str, float]:
     """Statistics of ascending values and *failed* infinite ones: a failure counts as infinitely slow.
 
     Infinite statistics are left out.  Percentiles are those of the nearest rank, ties to even: nothing lies between a value and
     infinity.
     """
     count = len(ordered) + failed
-    ranks = {f"p{q}": round(q / 100 * (count - 1)) for q in PERCENTILES}
+    ranks = {percentile_name(q): round(q / 100 * (count - 1)) for q in percentiles}
     known = {"min": float(ordered[0])} if len(ordered) else {}
     known |= {name: float(ordered[rank]) for name, rank in ranks.items() if rank < len(ordered)}
     return {name: displayed(value, scale) for name, value in known.items()} | {"count": count}
 
 
 def _shown(
-    at: Callable[[int], float], count: int, mean: float, low: float, high: float, total: float, spread: float, scale: float
-) -> dict[str, float]:
+    at: Callable[[int], float], count: int, mean: float, low: float, high: float, total: float, spread: float, scale: float,
+    percentiles: Sequence[float],
+) -> dict[str, float]:  # fmt: skip
     """Every statistic, in display units; *at* gives the value of a rank."""
     shown = {"avg": mean, "min": low, "max": high, "sum": total}
-    for q in PERCENTILES:  # interpolated between the two values around rank q/100·(count - 1)
+    for q in percentiles:  # interpolated between the two values around rank q/100·(count - 1)
         rank = q / 100 * (count - 1)
         floor = math.floor(rank)
         below, above = at(floor), at(min(floor + 1, count - 1))
-        shown[f"p{q}"] = below + (rank - floor) * (above - below)
+        shown[percentile_name(q)] = below + (rank - floor) * (above - below)
     shown["std"] = spread
     return {name: displayed(value, scale) for name, value in shown.items()} | {"count": count}
 

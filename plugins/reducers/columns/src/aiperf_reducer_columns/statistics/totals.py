@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from aiperf.sdk.metric import Aggregation, Analysis, Metric, MetricDeclaration, RunMetric
 from aiperf.sdk.raw_values import RawValues
+from aiperf.sdk.statistics import percentile_name
 from aiperf.sdk.summary import Result, SeriesSummary
 from msgspec.structs import replace
 
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
-from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, PERCENTILES, SLACK, Merged, Part, Samples, displayed
+from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, PERCENTILES, SLACK, Merged, Samples, displayed
 from aiperf_reducer_columns.statistics.grouped import MergedGroups
+from aiperf_reducer_columns.statistics.part import Part
 from aiperf_reducer_columns.statistics.phase_counts import Tally
 from aiperf_reducer_columns.statistics.pipeline import CENSORED, SEEN
 from aiperf_reducer_columns.statistics.plugin_folds import FoldResult
@@ -200,8 +202,11 @@ def _result(metric: MetricDeclaration, stats: dict[str, float]) -> Result:
 class Analyses:
     """Results of analyses, for phases and parts of them.  *states*: (phase, tag, state) of the raw values of each reducer."""
 
-    def __init__(self, catalogue: Catalogue, states: Iterable[tuple[int, str, bytes]]) -> None:
-        self._catalogue = catalogue
+    def __init__(
+        self, catalogue: Catalogue, states: Iterable[tuple[int, str, bytes]], percentiles: Sequence[float] = ()
+    ) -> None:
+        """*percentiles*: those that the user asked for."""
+        self._catalogue, self._percentiles = catalogue, percentiles
         self._states: dict[int, dict[str, list[bytes]]] = {}
         for phase, tag, state in states:
             self._states.setdefault(phase, {}).setdefault(tag, []).append(state)
@@ -214,13 +219,16 @@ class Analyses:
             analysis = self._catalogue.metrics.get(tag)
             if not isinstance(analysis, Analysis):
                 continue
+            kept = RawValues(states, self._percentiles)
             with self._catalogue.isolated(tag, self.warnings.append):
-                for window, results in zip(by_window, analysis.results(RawValues(states), windows), strict=True):
+                for window, results in zip(by_window, analysis.results(kept, windows), strict=True):
                     window |= {result.tag: result for result in results}
         return by_window
 
 
-def kaplan_meier(known: Floats, censored: Floats, scale: float) -> dict[str, float]:
+def kaplan_meier(
+    known: Floats, censored: Floats, scale: float, asked: Sequence[float] = PERCENTILES
+) -> dict[str, float]:
     """Percentiles of ascending durations: *known* ones, and *censored* ones that are only known to be longer.
 
     The product-limit estimate (Kaplan and Meier 1958): the weight of a censored duration passes to those that lasted longer.
@@ -236,14 +244,16 @@ def kaplan_meier(known: Floats, censored: Floats, scale: float) -> dict[str, flo
     ended = count * (1 - np.cumprod(1 - 1 / at_risk))
     ranks = ended - 1  # of each value among all; 0, 1, 2 … where nothing is censored
     percentiles = {}
-    for q in PERCENTILES:
+    for q in asked:
         rank = q / 100 * (count - 1)
         if rank <= ranks[-1] or math.isclose(rank, ranks[-1]):
-            percentiles[f"p{q}"] = displayed(float(np.interp(rank, ranks, known)), scale)
+            percentiles[percentile_name(q)] = displayed(float(np.interp(rank, ranks, known)), scale)
     return percentiles | {"count": count, "censored": len(censored)}
 
 
-def survival(catalogue: Catalogue, folds: Mapping[str, Merged]) -> dict[str, Result]:
+def survival(
+    catalogue: Catalogue, folds: Mapping[str, Merged], percentiles: Sequence[float] = PERCENTILES
+) -> dict[str, Result]:
     """Durations in which a request cut off in flight counts as lasting at least until then; where there are such requests."""
     results = {}
     for tag, metric in catalogue.metrics.items():
@@ -252,14 +262,14 @@ def survival(catalogue: Catalogue, folds: Mapping[str, Merged]) -> dict[str, Res
             continue
         known = [folds[name].values() for name in (tag, tag + SEEN) if name in folds]
         ordered = np.sort(np.concatenate([np.empty(0), *known]))
-        results[tag] = _result(metric, kaplan_meier(ordered, censored.values(), metric.scale))
+        results[tag] = _result(metric, kaplan_meier(ordered, censored.values(), metric.scale, percentiles))
     return results
 
 
 def parts(
     catalogue: Catalogue, merged: MergedGroups, groups: range, seconds: Callable[[int], float | None], *,
     plugin_folds: Mapping[int, Mapping[str, FoldResult]] | None = None, analyses: Sequence[Mapping[str, Result]] = (),
-    telemetry: Callable[[int], Iterable[SeriesSummary]] | None = None,
+    telemetry: Callable[[int], Iterable[SeriesSummary]] | None = None, percentiles: Sequence[float] = PERCENTILES,
 ) -> Iterator[tuple[int, Tally, dict[str, Result]]]:  # fmt: skip
     """Each group with its requests and results; *seconds*: the duration of a group, for its rates.
 
@@ -275,7 +285,7 @@ def parts(
         for group, values, bounds in merged.values(tag):
             known[tag] = 0.0
             failed = merged.tally(group).failed if metric.adjusted else 0
-            folds[group][tag] = Part(values, metric.scale, failed, bounds, listed=listed)
+            folds[group][tag] = Part(values, metric.scale, failed, bounds, listed=listed, percentiles=percentiles)
         if metric.arriving and (amounts := merged.arrived(tag)):
             arrived[tag] = amounts
     for group in groups:
@@ -290,20 +300,22 @@ def parts(
         yield group, tally, totals.results()
 
 
-def merged_folds(reducers: Iterable[list[tuple[int, str, Samples]]]) -> dict[int, dict[str, Merged]]:
-    """Folds of several reducers, merged, by phase and tag."""
+def merged_folds(
+    reducers: Iterable[list[tuple[int, str, Samples]]], percentiles: Sequence[float] = PERCENTILES
+) -> dict[int, dict[str, Merged]]:
+    """Folds of several reducers, merged, by phase and tag; *percentiles*: of their statistics."""
     parts: dict[int, dict[str, list[Samples]]] = {}
     for folds in reducers:
         for phase, tag, samples in folds:
             parts.setdefault(phase, {}).setdefault(tag, []).append(samples)
-    return {phase: {tag: _merged(tags, tag) for tag in tags} for phase, tags in parts.items()}
+    return {phase: {tag: _merged(tags, tag, percentiles) for tag in tags} for phase, tags in parts.items()}
 
 
-def _merged(folds: dict[str, list[Samples]], tag: str) -> Merged:
+def _merged(folds: dict[str, list[Samples]], tag: str, percentiles: Sequence[float]) -> Merged:
     """The samples of a tag; where some of its values are estimates, these too, and their bounds."""
     known = folds[tag]
     if tag + ESTIMATE not in folds:
-        return Merged(known)
+        return Merged(known, percentiles=percentiles)
     slack = Merged(folds[tag + SLACK]).sum() or 0.0
-    bounds = Merged(known + folds[tag + LOW]), Merged(known + folds[tag + HIGH]), slack
-    return Merged(known + folds[tag + ESTIMATE], bounds=bounds)
+    low, high = (Merged(known + folds[tag + side], percentiles=percentiles) for side in (LOW, HIGH))
+    return Merged(known + folds[tag + ESTIMATE], bounds=(low, high, slack), percentiles=percentiles)
