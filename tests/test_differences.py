@@ -372,8 +372,14 @@ HELD = {
         "test_hook_other_tools.py::test_an_option_of_another_program_has_an_answer",
     ),
     "console titles": ("test_exporter_console.py::test_no_vendor_is_named",),
-    "order of the console's tables in a file or pipe": (
+    "`--percentiles`, `--columns`": (
+        "test_terminal.py::test_files_have_the_percentiles_that_were_chosen",
+        "test_statistics.py::test_a_percentile_that_was_asked_for_stands_in_its_place_in_the_entry",
+    ),
+    "order of the console's tables": (
         "test_exporter_console.py::test_latency_comes_first_groups_behind_it_and_unordered_metrics_are_hidden",
+        "test_exporter_console.py::test_latency_and_throughput_stand_before_lengths_and_counts",
+        "test_exporter_console.py::test_a_row_that_repeats_another_to_the_digit_is_named_below_the_table",
         "test_exporter_console.py::test_parts_of_http_requests_are_shown_only_when_asked_behind_the_rest",
     ),
     "progress without a terminal": (

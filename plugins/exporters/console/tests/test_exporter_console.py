@@ -171,7 +171,7 @@ def test_parts_of_http_requests_are_shown_only_when_asked_behind_the_rest(group)
 def test_latencies_from_the_due_time_are_shown_once_requests_are_late(p99, shown):
     rows = [
         result("schedule_slip", "Schedule Slip", "ms", {**SPREAD, "p99": p99}, 310),
-        result("response_latency", "Response Latency", "ms", SPREAD, 320),
+        result("response_latency", "Response Latency", "ms", {**SPREAD, "p50": 5.0}, 320),
         result("request_latency", "Request Latency", "ms", SPREAD, 300),
     ]
     text = render(with_results(*rows), 140)
@@ -383,7 +383,7 @@ def test_a_terminal_gets_its_own_width_and_colours(monkeypatch):
     text = said(monkeypatch, terminal=True)
     assert "\x1b[32mVerdict: trustworthy\x1b[0m" in text
     assert max(cells_of(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in text.splitlines()) <= 90
-    assert "Effective" not in text
+    assert "LLM Metrics: Effective" not in text
 
 
 @pytest.mark.parametrize(
@@ -397,14 +397,86 @@ def test_a_pipe_gets_the_same_as_the_file(monkeypatch):
     assert said(monkeypatch) == render(SUMMARY, 140)
 
 
-def test_a_terminal_ends_with_the_main_table_and_the_verdict():
+def test_a_terminal_begins_with_the_main_table_and_names_the_others():
     warned = replace(SUMMARY, warnings=("the server was cold",))
     screen = report(warned, Look(BOX), 140, verbose=False, screen=True)
-    places = [screen.index(words) for words in ("Error Summary", "Warnings\n", "\nMeasurement\n", " LLM Metrics\n")]
+    places = [screen.index(words) for words in ("Error Summary", " LLM Metrics\n", "Warnings\n", "\nMeasurement\n")]
     assert places == sorted(places)
-    assert screen.split(" LLM Metrics\n")[1].count("\n\n") == 1 and screen.endswith("\n\nVerdict: trustworthy\n")
-    assert "Effective" not in screen
-    assert "LLM Metrics: Effective" in report(warned, Look(BOX), 140, verbose=True, screen=True)
+    assert "LLM Metrics: Effective" not in screen
+    assert "Further tables with -v, and in the console file: Effective\n" in screen
+    verbose = report(warned, Look(BOX), 140, verbose=True, screen=True)
+    assert "LLM Metrics: Effective" in verbose and "Further tables" not in verbose
+
+
+def test_a_terminal_ends_with_latency_and_throughput_in_a_sentence():
+    latency = result("request_latency", "Request Latency", "ms", {**SPREAD, "p50": 5.0}, 300)
+    rate = result("request_throughput", "Request Throughput", "requests/sec", {"avg": 1415.5}, 900)
+    summary = with_results(*SUMMARY.results.values(), latency, rate)
+    end = report(summary, Look(BOX), 140, verbose=False, screen=True).splitlines()[-2:]
+    first, latencies = "time to first token p50 4.18, p99 7.20 ms", "request latency p50 5.00, p99 7.20 ms"
+    assert end == [f"1,415.50 requests/sec; {first}; {latencies}", "Verdict: trustworthy"]
+    assert first not in render(summary, 140)
+
+
+def test_small_numbers_that_only_look_alike_keep_their_rows():
+    tiny = [result(name, name, "ms", dict.fromkeys(SPREAD, value), 1) for name, value in (("a", 0.001), ("b", 0.002))]
+    assert len(grid(render(with_results(*tiny), 140), " LLM Metrics")) == 2
+
+
+def test_zeros_repeat_a_row_of_their_own_table_alone():
+    zeros = dict.fromkeys(SPREAD, 0.0)
+    rows = [result("a", "A", "%", zeros, 1), result("b", "B", "%", zeros, 2), result("c", "C", "%", zeros, 3, "usage")]
+    text = render(with_results(*rows), 140)
+    assert "Same numbers: B = A\n" in text and [row[0] for row in grid(text, "LLM Metrics: Usage")] == ["C (%)"]
+
+
+def test_latency_and_throughput_stand_before_lengths_and_counts():
+    lengths = result("output_sequence_length", "Output Sequence Length", "tokens", SPREAD, 600)
+    rate = result("request_throughput", "Request Throughput", "requests/sec", {"avg": 1415.5}, 900)
+    rows = grid(render(with_results(*SUMMARY.results.values(), lengths, rate), 140), " LLM Metrics")
+    assert [row[0].split(" (")[0] for row in rows] == [
+        "Time to First Token", "Output Token Throughput Per User", "Request Throughput", "Output Sequence Length",
+        "Request Count",
+    ]  # fmt: skip
+
+
+def choosing(width: int, *columns: str, screen: bool = False) -> str:
+    return report(SUMMARY, Look(BOX), width, verbose=False, screen=screen, columns=columns)
+
+
+def test_tables_have_the_columns_that_were_chosen():
+    rows = grid(choosing(140, "p95", "sum"), " LLM Metrics")
+    assert [row[1:] for row in rows] == [["7.17", "92.51"]] * 2
+    words = " ".join(choosing(140, "p95", "sum").split())
+    assert "One number each: Request Count (requests) 20.00 " in words
+    assert "LLM Metrics: Effective One number each: Effective Concurrency (requests) 3.72" in words
+
+
+def test_a_narrow_table_drops_the_columns_that_were_named_last():
+    text = choosing(50, "p95", "p99", "sum", "count", "avg")
+    assert "Too narrow for count and avg: see the JSON." in text
+    assert re.search(r"│ Metric +│ +p95 │ +p99 │ +sum │\n", text)
+
+
+def test_the_sentence_at_the_end_has_the_percentiles_that_were_chosen():
+    assert "time to first token p95 7.17, p25 3.92 ms\n" in choosing(140, "avg", "p95", "p25", screen=True)
+
+
+@pytest.mark.parametrize("width", [50, 80, 140])
+def test_a_row_that_repeats_another_to_the_digit_is_named_below_the_table(width):
+    first, close = SUMMARY.results["time_to_first_token"], {**SPREAD, "avg": 1528.8711}
+    summary = with_results(
+        first,
+        result("a", "Time to First Output Token", "ms", close, 110),
+        result("b", "Other", "ms", {**SPREAD, "std": 9.0}, 120),
+        result("c", "Counted", "tokens", SPREAD, 130),
+        result("d", "Usage Completion Tokens", "tokens", SPREAD, 1, "usage"),
+    )
+    text = render(summary, width)
+    assert [row[0] for row in grid(text, " LLM Metrics")] == ["Time to First Token (ms)", "Other (ms)", "Counted (tokens)"]
+    words = " ".join(text.split())
+    assert "Same numbers: Time to First Output Token = Time to First Token" in words
+    assert words.index("LLM Metrics: Usage Same numbers: Usage Completion Tokens = Counted") > words.index("Other (ms)")
 
 
 def test_an_encoding_without_lines_gets_plain_ones(monkeypatch):

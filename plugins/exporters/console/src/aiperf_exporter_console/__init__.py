@@ -10,6 +10,7 @@ from typing import TextIO
 
 from aiperf import Artifact, Summary, SummaryExporter, atomic
 
+from aiperf_exporter_console.metrics import COLUMNS
 from aiperf_exporter_console.options import ConsoleOptions
 from aiperf_exporter_console.report import report
 from aiperf_exporter_console.table import BOX, PLAIN, Look
@@ -22,22 +23,25 @@ class Console(SummaryExporter[ConsoleOptions]):
     early = True
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
-        path = self.target.file("console.txt")
+        path, columns = self.target.file("console.txt"), self.target.statistics(COLUMNS)
         verbose, trace = self.target.verbose, self.options is not None and self.options.show_trace_timing
+        text = report(summary, Look(BOX), self.target.width, verbose=verbose, trace=trace, columns=columns)
         with atomic(path) as draft:
-            draft.write_text(report(summary, Look(BOX), self.target.width, verbose=verbose, trace=trace), encoding="utf-8")
-        say(sys.stdout, summary, self.target.width, verbose=verbose, trace=trace)
+            draft.write_text(text, encoding="utf-8")
+        say(sys.stdout, summary, self.target.width, verbose=verbose, trace=trace, columns=columns)
         return [Artifact("Console Export", path)]
 
 
-def say(stream: TextIO, summary: Summary, width: int, *, verbose: bool, trace: bool = False) -> None:
-    """Print the report; a terminal gets its own width and order, *width* serves elsewhere."""
+def say(
+    stream: TextIO, summary: Summary, width: int, *, verbose: bool, trace: bool = False, columns: Sequence[str] = COLUMNS
+) -> None:
+    """Print the report; a terminal gets its own width and no tables of groups, *width* serves elsewhere."""
     terminal = stream.isatty()
     if terminal:
         width = shutil.get_terminal_size((80, 24)).columns
     encoding = stream.encoding or "ascii"
     look = Look(BOX if can(BOX, encoding) else PLAIN, terminal and colourful())
-    text = report(summary, look, width, verbose=verbose, trace=trace, screen=terminal)
+    text = report(summary, look, width, verbose=verbose, trace=trace, screen=terminal, columns=columns)
     stream.write(text.encode(encoding, "replace").decode(encoding))
     stream.flush()
 

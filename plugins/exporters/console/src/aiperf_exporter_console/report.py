@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
 
-from aiperf import Measurement, Result, Summary
+from aiperf import Measurement, Summary
 from aiperf.sdk.model import names
-from aiperf.sdk.summary import USUAL_ENDS, Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles, survivors
+from aiperf.sdk.summary import USUAL_ENDS, Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles
 from aiperf.sdk.table import Shown
 
+from aiperf_exporter_console.metrics import COLUMNS, Table, drawn, in_short, metric_tables, number, survival
 from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
 from aiperf_exporter_console.tables import shown
 from aiperf_exporter_console.telemetry import sampled
 
-_NONE = "N/A"
-COLUMNS = ("avg", "min", "max", "p99", "p90", "p50", "std")
-_DROPPED = ("std", "min", "p90", "max", "p50", "p99")
-"""What a narrow table does without, first to go first."""
-
-_LABEL_CELLS = 22
-"""Cells of the terminal that a label gets at least, where columns are left out for it."""
 _MESSAGE_CELLS = 12
 """Cells of the terminal that an error's message gets at least."""
 _CELL_LINES = 4
 _ERRORS = 20
 """Errors that are shown; the rest is counted."""
-_GROUPS = ("effective", "active", "usage", "cache", "prediction", "audio", "reasoning")
-"""Tables behind the main one, which has no name, in the order of the reference; others follow these."""
 _URL_COLUMNS = (
     ("requests/sec", "request_throughput", "avg"),
     ("TTFT p50", "time_to_first_token", "p50"),
     ("TTFT p99", "time_to_first_token", "p99"),
     ("latency p99", "request_latency", "p99"),
 )
-_TRACE = "http trace"
-_TRACE_TITLE = "HTTP Trace Timing"
-_FROM_DUE = ("schedule_slip", "response_latency", "effective_latency")
-"""Latencies from the due time: the same as the plain ones while requests are started when they are due."""
-_SLIP_MS = 1.0
 _FAILED = ("failed", "cut", "empty", "client_limit", "cancelled")
 """Outcomes of failed requests: together the summary's count of them."""
 _RECONNECTED = {
@@ -53,38 +38,41 @@ _ENDS = (
 """Outcomes of arrivals, in the order in which they are shown."""
 
 
-def report(summary: Summary, look: Look, width: int, *, verbose: bool, trace: bool = False, screen: bool = False) -> str:
+def report(
+    summary: Summary, look: Look, width: int, *, verbose: bool, trace: bool = False, screen: bool = False,
+    columns: Sequence[str] = COLUMNS,
+) -> str:  # fmt: skip
     """The whole report, at most *width* columns wide where that is possible, ending in a line end.
 
-    *trace*: with the table of the parts of HTTP requests.  *screen*: a terminal scrolls, so what matters most comes last, next
-    to the prompt, and tables of groups are left out unless *verbose*.
+    *trace*: with the table of the parts of HTTP requests.  *screen*: for a terminal: tables of groups are left out unless
+    *verbose*, and a short sentence at the end repeats what has scrolled away.  *columns*: statistics of the tables.
     """
     measurement = summary.measurement
     suspect = measurement.verdict == "suspect"
     verdict = list(_verdict(summary, look, width))
     head = (verdict if suspect else (), _incomplete(summary, look, width), _errors(summary.errors, look, width))
-    traces, groups, main = _metrics(summary, look, width)
+    found = metric_tables(summary, columns, trace=trace)
+    printed = [one for one in found if not screen or verbose or one.traces or not one.group]
     seen = (Shown.ALWAYS, Shown.VERBOSE) if verbose else (Shown.ALWAYS,)
     more = (
-        _survival(summary, look, width), _urls(summary, look, width),
+        survival(summary, look, width, columns), _urls(summary, look, width),
         *(sampled(source, summary, look, width, verbose=verbose) for source in summary.telemetry),
         *(shown(one, look, width) for one in summary.tables if one.shown in seen),
     )  # fmt: skip
-    warnings, about = _warnings(summary, look, width), _about(summary, width)
     measured = (_full_measurement if verbose else _measurement)(measurement, look, width)
-    end = () if suspect else verdict
-    traces = traces if trace else ()
-    if screen:
-        groups = groups if verbose else ()
-        blocks = (*head, warnings, about, measured, _footer(summary), *traces, *groups, *more, *main, end)
-    else:
-        blocks = (*head, *main, *groups, *traces, *more, warnings, about, measured, _footer(summary), end)
+    rest = [one for one in found if one not in printed]
+    blocks = (
+        *head, *(drawn(one, look, width, columns) for one in printed), _left_out(rest, width),
+        *more, _warnings(summary, look, width), _about(summary, width), measured, _footer(summary),
+        [*(in_short(summary, width, columns) if screen else ()), *(() if suspect else verdict)],
+    )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in map(list, blocks) if block) + "\n"
 
 
-def number(value: float | None, decimals: int = 2) -> str:
-    """``1,234.56``; N/A where there is none."""
-    return _NONE if value is None or not math.isfinite(value) else f"{value:,.{decimals}f}"
+def _left_out(tables: Sequence[Table], width: int) -> Iterator[str]:
+    if tables:
+        groups = names([one.group.title() for one in tables])
+        yield from wrap(f"Further tables with -v, and in the console file: {clean(groups)}", width, indent="  ")
 
 
 def _verdict(summary: Summary, look: Look, width: int) -> Iterator[str]:
@@ -128,51 +116,9 @@ def _errors(errors: Sequence[ErrorCount], look: Look, width: int) -> Iterator[st
         yield f"Further kinds of error stand in the JSON; the first {_ERRORS} are shown."
 
 
-_Tables: TypeAlias = Sequence[Iterable[str]]
 
 
-def _metrics(summary: Summary, look: Look, width: int) -> tuple[_Tables, _Tables, _Tables]:
-    """The table of the HTTP trace, those of the other groups, and the main one, each where there is one."""
-    groups: dict[str, list[Result]] = {}
-    hidden = () if _slipped(summary) else _FROM_DUE
-    shown = [
-        (result.order, tag, result) for tag, result in summary.results.items() if result.order is not None and tag not in hidden
-    ]
-    for _, _, result in sorted(shown, key=lambda one: one[:2]):
-        groups.setdefault(result.group, []).append(result)
-    traces = [_group(_TRACE_TITLE, groups.pop(name), look, width) for name in list(groups) if _is_trace(name)]
-    main = [_group(clean(summary.title), groups.pop(""), look, width)] if "" in groups else []
-    return traces, [_named(summary, name, groups[name], look, width) for name in sorted(groups, key=_place)], main
 
-
-def _named(summary: Summary, group: str, results: Sequence[Result], look: Look, width: int) -> Iterator[str]:
-    return _group(clean(f"{summary.title}: {group.title()}"), results, look, width)
-
-
-def _slipped(summary: Summary) -> bool:
-    """Whether requests were started so late that latencies from the due time say something of their own."""
-    slip = summary.results.get("schedule_slip")
-    return slip is not None and slip.stats.get("p99", 0.0) > _SLIP_MS
-
-
-def _place(group: str) -> tuple[int, str]:
-    name = group.lower()
-    return _GROUPS.index(name) if name in _GROUPS else len(_GROUPS), name
-
-
-def _is_trace(group: str) -> bool:
-    return group.lower().replace("_", " ") == _TRACE
-
-
-def _survival(summary: Summary, look: Look, width: int) -> Iterator[str]:
-    """Latencies that the requests in flight at the end would change, beside the plain ones above."""
-    if found := survivors(summary):
-        cut = max(result.stats.get("censored", 0) for result in found)
-        requests = "1 request" if cut == 1 else f"{cut:,.0f} requests"
-        columns = [key for key in COLUMNS if any(key in result.stats for result in found)]
-        title = f"With {requests} in flight at the end as lasting at least so long (Kaplan-Meier, interpolated)"
-        if columns:  # else too few requests ended for any percentile
-            yield from _group(title, found, look, width, columns)
 
 
 def _urls(summary: Summary, look: Look, width: int) -> Iterator[str]:
@@ -196,34 +142,6 @@ def _warnings(summary: Summary, look: Look, width: int) -> Iterator[str]:
         yield from wrap(clean(warning), width, first="  - ", indent="    ")
 
 
-def _group(title: str, results: Sequence[Result], look: Look, width: int, columns: Sequence[str] = COLUMNS) -> Iterator[str]:
-    counted, results = [each for each in results if each.counts], [each for each in results if not each.counts]
-    labels = [look.words(clean(f"{each.title} ({each.unit})" if each.unit else each.title)) for each in results]
-    cells = {key: [number(result.stats.get(key)) for result in results] for key in columns}
-    wide = {key: max(map(len, [key, *cells[key]])) for key in columns}
-    natural = max(map(cells_of, ["Metric", *labels]))
-    kept = list(columns)
-    for key in filter(columns.__contains__, _DROPPED):
-        if total([min(natural, _LABEL_CELLS), *(wide[name] for name in kept)]) <= width:
-            break
-        kept.remove(key)
-    room = width - total([0, *(wide[name] for name in kept)])
-    widths = [min(natural, max(_LABEL_CELLS, room)), *(wide[name] for name in kept)]
-    rows = [(label, *(cells[key][i] for key in kept)) for i, label in enumerate(labels)]
-    narrow = len(kept) < len(columns)
-    if narrow:  # as with many failures the error-adjusted ones, which have a minimum alone
-        rows = [row for row in rows if set(row[1:]) != {_NONE}]
-    yield from table(look, title, ["Metric", *kept], rows, widths, right=len(kept))
-    for each in counted:
-        yield from wrap(f"{clean(each.title)}: {_shares(each.counts)}", width, indent="  ")
-    if narrow:
-        yield from wrap(f"Too narrow for {names([key for key in columns if key not in kept])}: see the JSON.", width)
-
-
-def _shares(counts: Mapping[str, int]) -> str:
-    """``0 12.5 %, 1 87.5 %``."""
-    whole = sum(counts.values()) or 1
-    return ", ".join(f"{clean(name)} {100 * count / whole:.1f} %" for name, count in counts.items())
 
 
 def _about(summary: Summary, width: int) -> Iterator[str]:
