@@ -194,6 +194,14 @@ def test_a_step_is_drawn_on_a_terminal_and_logged_once_elsewhere(caplog: pytest.
     assert caplog.messages == ["Making the data set: 7 entries, 0:01"]
 
 
+def test_a_step_of_a_terminal_that_was_left_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aiperf")
+    shown = Display(Drawing(io.StringIO()), "it")
+    shown.close()
+    shown.step(Step("Writing the files", 1.0, None, None, ""))
+    assert caplog.messages == []
+
+
 def test_a_step_is_shown_after_a_second_four_times_a_second(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

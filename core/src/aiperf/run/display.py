@@ -100,6 +100,7 @@ class Display:
         self._ui, self._name = ui, name
         self._lock = threading.RLock()
         self._logged: set[str] = set()
+        self._drew = False
 
     @property
     def draws(self) -> bool:
@@ -111,7 +112,8 @@ class Display:
 
     def step(self, step: Step, *, logged: bool = False) -> None:
         """Show the step; once in the log as well, unless it is drawn, or is *logged* by itself."""
-        draws = self.draws
+        with self._lock:
+            draws = self._drew or self.draws
         self._safely(lambda: self._ui.step(step))
         if not draws and not logged and step.what not in self._logged:
             self._logged.add(step.what)
@@ -122,8 +124,9 @@ class Display:
             self._ui.log(line)
 
     def close(self) -> None:
-        """Leave the terminal.  Further calls do nothing."""
+        """Leave the terminal.  Further calls do nothing: a step that is not drawn any more must not be logged into the report."""
         with self._lock:
+            self._drew |= self._ui.draws
             ui, self._ui = self._ui, NoUi()
             self._safely(ui.close)
 
