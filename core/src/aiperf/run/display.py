@@ -124,7 +124,7 @@ class Display:
             self._ui.log(line)
 
     def close(self) -> None:
-        """Leave the terminal.  Further calls do nothing: a step that is not drawn any more must not be logged into the report."""
+        """Leave the terminal.  Further calls do nothing: a step that can't be drawn now must not be logged into the report."""
         with self._lock:
             self._drew |= self._ui.draws
             ui, self._ui = self._ui, NoUi()
