@@ -10,6 +10,7 @@ from aiperf.sdk.options import Before
 _NAMES = ("avg", "min", "max", "sum", "std", "count")
 """Statistics other than percentiles."""
 _DECIMALS = 9
+"""Decimals of a percentile, at most."""
 _EXAMPLE = "50,90,99.9"
 _OTHER_WORDS = {
     "mean": "avg", "average": "avg", "median": "p50", "stddev": "std", "stdev": "std", "sd": "std", "total": "sum",

@@ -28,6 +28,7 @@ from aiperf.sdk.metric import (
     Totals,
     Unit,
 )
+from aiperf.sdk.plan import OutputPlan
 from aiperf.sdk.raw_values import RawValues
 from aiperf.sdk.summary import Result
 from aiperf_reducer_columns.statistics import fold
@@ -734,7 +735,7 @@ def analysed(tmp_path: Path, metrics: Catalogue, *parts: RecordBatch) -> Analyse
     pipelines = [Pipeline(metrics, tmp_path, str(i)) for i in range(len(parts))]
     for pipeline, part in zip(pipelines, parts, strict=True):
         pipeline.feed(pipeline.score(part))
-    return Analyses(metrics, [kept for pipeline in pipelines for kept in pipeline.dump_raw_values()])
+    return Analyses(metrics, [kept for pipeline in pipelines for kept in pipeline.dump_raw_values()], OutputPlan("", ""))
 
 
 def test_an_analysis_sees_all_requests_whoever_reduced_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,14 +149,17 @@ def write_summary(
     return summary
 
 
+def _percentiles(plan: Plan) -> list[float]:
+    """Those of every distribution of the run."""
+    return sorted({*PERCENTILES, *plan.output.asked_percentiles})
+
+
 class _Merging:
     """Merges the work of a run's reducers into its summary."""
 
     def __init__(self, plan: Plan, clock: journal.RunClock, journal_path: Path, parts: list[Reduction]) -> None:
         self.plan, self.clock, self.journal, self.parts = plan, clock, journal_path, parts
-        asked = plan.output.asked_percentiles
-        self.percentiles = sorted({*PERCENTILES, *asked})
-        self.folds = defaultdict(dict, merged_folds((part.folds for part in self.parts), self.percentiles))
+        self.folds = defaultdict(dict, merged_folds((part.folds for part in self.parts), _percentiles(plan)))
         self.events = [event for part in self.parts for event in part.events]
         self.counts: defaultdict[int, PhaseCounts] = defaultdict(PhaseCounts)
         for part in self.parts:
@@ -173,7 +176,7 @@ class _Merging:
         self.plugin_folds = MergedFolds(self.catalogue, [state for part in self.parts for state in part.plugin_folds])
         self.phase_folds = {phase.index: self.plugin_folds.results(phase.index).get(0, {}) for phase in plan.load.phases}
         self.catalogue.switch_off(self.plugin_folds.off)
-        self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values], asked)
+        self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values], plan.output)
         self.end = journal.load_end(journal_path)
         self.lost = [sentence for part in self.parts for sentence in part.lost]
         if missing := sum(part.missing for part in self.parts):
@@ -204,7 +207,7 @@ class _Merging:
             plan, counts, outcome, folds.get(SLIP), folds.get(TURNAROUND), loops,
             lateness=lateness, clock_steps=sum(part.clock_steps for part in self.parts), polls=folds.get(POLLS),
         )  # fmt: skip
-        survived, urls = survival(self.catalogue, folds, self.percentiles), self._urls(main_plan, counts)
+        survived, urls = survival(self.catalogue, folds, _percentiles(plan)), self._urls(main_plan, counts)
         late = [*self.plugin_folds.off.values(), *self.analyses.warnings]
         late += lacking(self._telemetry, {each.index: each.name for each in plan.load.phases}, plan.plugins.given)
         summary = Summary(
@@ -351,7 +354,6 @@ class _Merging:
             lambda i: (windows[i][1] - windows[i][0]) / 1e9, analyses=analyses,
             plugin_folds=self.plugin_folds.results(phase.index, BySlice.name, count - 1),
             telemetry=lambda i: [series for source in self._telemetry for series in source.slices[i]],
-            percentiles=self.percentiles,
         )  # fmt: skip
         wall = self.clock.started_wall_ns
         return tuple(
@@ -369,9 +371,7 @@ class _Merging:
             return ()
         groups, duration_s = self._merged_groups(phase, ByUrl.name, len(urls)), _duration_s(counts)
         folds = self.plugin_folds.results(phase.index, ByUrl.name, len(urls) - 1)
-        summaries = parts(
-            self.catalogue, groups, range(len(urls)), lambda _: duration_s, plugin_folds=folds, percentiles=self.percentiles
-        )
+        summaries = parts(self.catalogue, groups, range(len(urls)), lambda _: duration_s, plugin_folds=folds)
         return tuple(
             UrlSummary(without_secrets(urls[i]), results, tally.started, tally.outcomes, listed(tally.errors))
             for i, tally, results in summaries
@@ -380,7 +380,7 @@ class _Merging:
     def _merged_groups(self, phase: PhasePlan, grouping: str, count: int) -> MergedGroups:
         groups = [groups for part in self.parts for groups in part.groups]
         chosen = [each for each in groups if (each.phase, each.grouping) == (phase.index, grouping)]
-        return MergedGroups(chosen, 0, count - 1)
+        return MergedGroups(chosen, 0, count - 1, _percentiles(self.plan))
 
     def _window(self, phase: PhasePlan) -> tuple[float, float]:
         """Begin and end of the phase in ns since the run's start; from its requests where the journal lacks them."""

@@ -17,7 +17,18 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from aiperf_reducer_columns.statistics.exact_sum import exactly
-from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, NOWHERE, SLACK, Buckets, Merged, Samples, add_counts
+from aiperf_reducer_columns.statistics.fold import (
+    ESTIMATE,
+    HIGH,
+    LOW,
+    NOWHERE,
+    PERCENTILES,
+    SLACK,
+    Buckets,
+    Merged,
+    Samples,
+    add_counts,
+)  # fmt: skip
 from aiperf_reducer_columns.statistics.phase_counts import KINDS, Tally, counts_of, kinds
 
 
@@ -131,7 +142,11 @@ class MergedGroups:
     *first*, *last*: a group beyond them counts in them (an instant at the very end of the phase is in its last slice).
     """
 
-    def __init__(self, stored: Sequence[Grouped], first: int, last: int) -> None:
+    def __init__(
+        self, stored: Sequence[Grouped], first: int, last: int, percentiles: Sequence[float] = PERCENTILES
+    ) -> None:
+        """*percentiles*: of the statistics of each group."""
+        self.percentiles = percentiles
         self._stored, self._first, self._last = stored, first, last
         self.tallies: dict[int, Tally] = {}
         for each in stored:

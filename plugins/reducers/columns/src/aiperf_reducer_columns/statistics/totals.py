@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from aiperf.sdk.metric import Aggregation, Analysis, Metric, MetricDeclaration, RunMetric
+from aiperf.sdk.plan import OutputPlan
 from aiperf.sdk.raw_values import RawValues
 from aiperf.sdk.statistics import percentile_name
 from aiperf.sdk.summary import Result, SeriesSummary
@@ -202,11 +203,8 @@ def _result(metric: MetricDeclaration, stats: dict[str, float]) -> Result:
 class Analyses:
     """Results of analyses, for phases and parts of them.  *states*: (phase, tag, state) of the raw values of each reducer."""
 
-    def __init__(
-        self, catalogue: Catalogue, states: Iterable[tuple[int, str, bytes]], percentiles: Sequence[float] = ()
-    ) -> None:
-        """*percentiles*: those that the user asked for."""
-        self._catalogue, self._percentiles = catalogue, percentiles
+    def __init__(self, catalogue: Catalogue, states: Iterable[tuple[int, str, bytes]], output: OutputPlan) -> None:
+        self._catalogue, self._percentiles = catalogue, output.asked_percentiles
         self._states: dict[int, dict[str, list[bytes]]] = {}
         for phase, tag, state in states:
             self._states.setdefault(phase, {}).setdefault(tag, []).append(state)
@@ -269,7 +267,7 @@ def survival(
 def parts(
     catalogue: Catalogue, merged: MergedGroups, groups: range, seconds: Callable[[int], float | None], *,
     plugin_folds: Mapping[int, Mapping[str, FoldResult]] | None = None, analyses: Sequence[Mapping[str, Result]] = (),
-    telemetry: Callable[[int], Iterable[SeriesSummary]] | None = None, percentiles: Sequence[float] = PERCENTILES,
+    telemetry: Callable[[int], Iterable[SeriesSummary]] | None = None,
 ) -> Iterator[tuple[int, Tally, dict[str, Result]]]:  # fmt: skip
     """Each group with its requests and results; *seconds*: the duration of a group, for its rates.
 
@@ -285,7 +283,7 @@ def parts(
         for group, values, bounds in merged.values(tag):
             known[tag] = 0.0
             failed = merged.tally(group).failed if metric.adjusted else 0
-            folds[group][tag] = Part(values, metric.scale, failed, bounds, listed=listed, percentiles=percentiles)
+            folds[group][tag] = Part(values, metric.scale, failed, bounds, listed=listed, percentiles=merged.percentiles)
         if metric.arriving and (amounts := merged.arrived(tag)):
             arrived[tag] = amounts
     for group in groups:
