@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+import yaml
+from aiperf.sdk.categories import CATEGORIES
 from requirements import ROOT
 from test_repository import committed
 
@@ -43,3 +45,8 @@ def test_a_category_is_few_files_outside_its_packages(category: str, singular: s
     } <= found  # fmt: skip
     assert any(place.startswith("tests/strangers/") for place in found)
     assert len(found) <= MOST, sorted(found)
+
+
+def test_every_category_has_a_stranger() -> None:
+    manifests = [yaml.safe_load(path.read_text()) for path in (ROOT / "tests" / "strangers").glob("*/src/*/aiperf.yaml")]
+    assert set(CATEGORIES) - {row["category"] for manifest in manifests for row in manifest["plugins"]} == set()

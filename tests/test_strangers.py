@@ -185,13 +185,13 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
         "--url-strategy", "counterclockwise", "--tokenizer", "letters", "--isl", 20, "--osl", 6, "--thrift", 4,
         "--num-dataset-entries", 5, "--dataset-sampling-strategy", "backwards", "--request-rate", 200, "--arrival-pattern",
         "lumps", "--concurrency", 8, "--concurrency-ramp-duration", 0.1, "--ramp", "leaps", "--request-count", 20,
-        "--transport", "string", "--engine", "shed", "--ui-type", "bell",
+        "--transport", "string", "--engine", "shed", "--ui-type", "bell", "--plugin", "series:ebb=acme-sundries",
     )  # fmt: skip
     assert done.code == 0, done.err
     used = {row["category"]: row["version"] for row in done.json()["plugins"]["used"] if row["distribution"] == "acme-sundries"}
     assert set(used.values()) == {"0.9.1"} and sorted(used) == [
-        "arrivals", "companions", "engines", "hooks", "ramps", "samplers", "tables", "telemetry", "tokenizers", "transports",
-        "uis", "url_strategies", "verdicts",
+        "arrivals", "companions", "engines", "hooks", "ramps", "samplers", "series", "tables", "telemetry", "tokenizers",
+        "transports", "uis", "url_strategies", "verdicts",
     ]  # fmt: skip
 
     seen = sorted(simulator.truth()["requests"], key=lambda row: row["received_mono_ns"])
@@ -210,7 +210,10 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     (tea,) = [sentence for sentence in done.json()["warnings"] if " of tea " in sentence]
     took = re.fullmatch(r"4 cups of tea before profiling, which took (\d+) ns", tea)
     assert took is not None and int(took[1]) == pytest.approx(done.json()["benchmark_duration"]["avg"] * 1e9, rel=0.5)
-    assert '"water"' in (done.artifacts / "journal" / "telemetry-0.jsonl").read_text()
+    assert any('"water"' in file.read_text() for file in (done.artifacts / "journal").glob("telemetry-*.jsonl"))
+    (tides,) = [source for source in done.json()["telemetry"] if source["source"] == "tides"]
+    (water,) = [each for each in tides["series"] if each["name"] == "water"]
+    assert water["stats"] == {"min": 2.5, "max": 2.5}, "a series has its extremes, as the stranger says"
 
     (row,) = done.json()["logbook"]
     length = done.json()["benchmark_duration"]["avg"]
@@ -218,7 +221,7 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     assert "Logbook" in done.out and "written in ink" in done.out
     again = aiperf("report", done.artifacts)
     assert again.code == 0 and done.json()["logbook"] == [row], again.err
-    assert open_run(done.artifacts).tables() == {"logbook": [row]}
+    assert open_run(done.artifacts).tables()["logbook"] == [row]
 
     (found,) = [each for each in done.json()["measurement"]["findings"] if each["package"] == "acme-sundries 0.9.1"]
     assert (found["kind"], found["level"], found["confidence"]) == ("high_water", "advice", 0.9)
