@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -31,8 +32,11 @@ def on_screen(text: str, columns: int) -> list[str]:
     return lines
 
 
-def raw_on_terminal(command: Sequence[str], columns: int, environment: Mapping[str, str] | None = None) -> str:
-    """What the program has written to the terminal."""
+def raw_on_terminal(
+    command: Sequence[str], columns: int, environment: Mapping[str, str] | None = None, *, stop_behind: str | None = None,
+    code: int = 0,
+) -> str:  # fmt: skip
+    """What the program has written to the terminal.  It gets Ctrl-C behind the text *stop_behind*, and ends with *code*."""
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     around = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")} | dict(environment or {})
@@ -42,10 +46,13 @@ def raw_on_terminal(command: Sequence[str], columns: int, environment: Mapping[s
         try:
             while piece := os.read(ours, 1 << 16):
                 written += piece
+                if stop_behind is not None and stop_behind.encode() in written:
+                    written, stop_behind = written + b"^C", None  # as a terminal echoes it
+                    program.send_signal(signal.SIGINT)
         except OSError:  # EIO: nobody holds the other end any more
             pass
         finally:
             os.close(ours)
     text = written.decode()
-    assert program.returncode == 0, text
+    assert program.returncode == code, text
     return text

@@ -137,3 +137,15 @@ def test_log_lines_keep_apart_from_progress_and_to_the_width(simulator: Simulato
     joined = re.sub(r"\s+", " ", " ".join(shown))
     for sentence in re.findall(r"- (?:INFO|WARNING) - (.*)", logged):
         assert re.sub(r"\s+", " ", sentence) in joined, "a word is cut, or a line is lost"
+
+
+def test_what_ctrl_c_does_is_not_drawn_over(tmp_path: Path) -> None:
+    """Requests in flight have a few seconds more, and the progress is drawn meanwhile."""
+    with running(first_token_ms=1500, decode_ms=1, decode_batch_us=0) as simulator:
+        command = profile(simulator, tmp_path / "run", "--isl", "10", "--osl", "2", "--request-count", "9")
+        text = raw_on_terminal(command, 80, stop_behind="in flight", code=130)
+    begun = text.index("^C")
+    assert "in flight" in text[begun:], "the progress is drawn behind the sentence, too"
+    shown = on_screen(text, 80)
+    assert shown.count("aiperf: stopping; results so far will be written. Press Ctrl-C again to drop") == 1, shown
+    assert [line for line in shown if "in flight" in line] == []

@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 import msgspec
 
+from aiperf import logs
 from aiperf.errors import PluginError
 from aiperf.logs import progress
 from aiperf.processes.local import Inbox, SideProcess, end_with_parent, fate, ignore_endings, send_reply
@@ -27,6 +29,8 @@ from aiperf.sdk.ui import NoUi, Snapshot, Step, Ui
 log = logging.getLogger(__name__)
 
 _END_S = 2.0
+_HANGS_S = 0.5
+"""A display that takes longer for a call may never return."""
 
 
 class Opened(msgspec.Struct, frozen=True, tag=True):
@@ -101,6 +105,8 @@ class Display:
         self._lock = threading.RLock()
         self._logged: set[str] = set()
         self._drew = False
+        self._began_s: float | None = None
+        self._later: list[str] = []
 
     @property
     def draws(self) -> bool:
@@ -123,6 +129,15 @@ class Display:
         if not self._safely(lambda: self._ui.log(line)):
             self._ui.log(line)
 
+    def interject(self, line: str) -> None:
+        """:meth:`log` for the handler of a signal, which may come while this thread draws: then the line follows."""
+        if self._began_s is None:
+            self.log(line)
+        elif time.monotonic() - self._began_s < _HANGS_S:
+            self._later.append(line)
+        else:
+            logs.print_line(line)
+
     def close(self) -> None:
         """Leave the terminal.  Further calls do nothing: a step that can't be drawn now must not be logged into the report."""
         with self._lock:
@@ -133,11 +148,16 @@ class Display:
     def _safely(self, call: Callable[[], None]) -> bool:
         try:
             with self._lock, calls.of(self._name):
+                self._began_s = time.monotonic()
                 call()
         except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
             self._ui = NoUi()
             log.warning("%s failed, and is left out: %s", self._name, why(error).removeprefix(f"{self._name} "))
             return False
+        finally:
+            self._began_s = None
+            while self._later:
+                self.log(self._later.pop(0))
         return True
 
 

@@ -66,6 +66,7 @@ def _page(settings: Settings, registry: Registry, signals: Signals) -> str:
             raise
         raise_open_files_limit(plan)
         with contextlib.closing(_display(plan, registry)) as display:
+            signals.say = display.interject
             logs.to_console(settings.log_level, display.log, quiet=quiet)
             logs.scrub(secrets.texts)
             try:

@@ -53,7 +53,6 @@ from aiperf.sdk.fetch import Servers
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import DataPlan, Plan, Secrets
 from aiperf.sdk.ui import NoUi
-from aiperf.terminal import say
 from aiperf.worker.clock import read_clocks
 
 if TYPE_CHECKING:
@@ -107,6 +106,7 @@ def execute(
             raise
         display = display_of(plan, registry)
         stack.callback(display.close)
+        signals.say = display.interject
         if console:
             logs.to_console(settings.log_level, display.log, quiet=quiet)
         try:
@@ -375,7 +375,7 @@ class PlannedRun:
     def _check_dropped(self) -> None:
         if self.outcome.signals.count > 1:
             again = f"make the report from the journal with: aiperf report {self.directories.artifacts}"
-            say(f"aiperf: dropped; {again}")
+            self.outcome.signals.say(f"aiperf: dropped; {again}")
             raise Interruption
 
     def _export(self, summary: Summary) -> int:
@@ -394,7 +394,7 @@ class PlannedRun:
         try:
             failures = self._await_rows()
         except (AiperfError, Interruption):
-            say(f"aiperf: not written: {names(exporting.rest)}")
+            self.outcome.signals.say(f"aiperf: not written: {names(exporting.rest)}")
             raise
         with watched(self.display, "Writing the files"):
             exporting.complete()

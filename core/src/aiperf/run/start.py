@@ -56,11 +56,12 @@ class Signals:
     """Counts SIGINT, SIGTERM and SIGHUP.  *code* is the exit code that the first one asks for, 0 before it; *first_ns* its
     monotonic instant.
 
-    SIGHUP stays ignored where it was at the start, as nohup leaves it.
+    SIGHUP stays ignored where it was at the start, as nohup leaves it.  say: prints what a signal means, beside what is drawn.
     """
 
     def __init__(self) -> None:
         self.count = self.code = self.first_ns = 0
+        self.say: Callable[[str], None] = logs.print_line
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[Signals]:
@@ -76,7 +77,7 @@ class Signals:
     def check(self) -> None:
         """Raises Interruption after a signal before the load, and says what that means for the results."""
         if self.count:
-            print("aiperf: the load had not begun: there are no results", file=sys.stderr)
+            self.say("aiperf: the load had not begun: there are no results")
             raise Interruption
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -89,7 +90,8 @@ class Signals:
         if number == signal.SIGHUP:
             _leave_lost_terminal()
         if self.count == 1:
-            print("\naiperf: stopping; results so far will be written. Press Ctrl-C again to drop them.", file=sys.stderr)
+            # On a terminal "^C" stands where the cursor was.
+            self.say("\naiperf: stopping; results so far will be written. Press Ctrl-C again to drop them.")
 
 
 def _leave_lost_terminal() -> None:
