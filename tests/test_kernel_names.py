@@ -20,6 +20,7 @@ HOMONYMS = {
         "request_rate": "planning/*", "fixed_schedule": "planning/*", "request_count": "planning/*",
         "sessions": "planning/phases.py", "datasets": "*", "plugins": "*", "user_centric": "planning/outputs.py",
         "records": "planning/config_sections.py", "raw": "planning/config_sections.py", "public": "planning/config_sections.py",
+        "columns": "planning/config_sections.py",
     },
     "how much is exported": {"records": "sdk/*", "raw": "sdk/*"},
     "which option names a data set": {"public": "sdk/dataset.py planning/sources.py"},

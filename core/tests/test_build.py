@@ -314,6 +314,12 @@ NAMED = sample_ref("hooks", "aiperf.prepare.named_schedules:NamedSchedules")
 
 
 @pytest.fixture(autouse=True)
+def no_priority_of_the_builder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build in the tests' own process would lower the priority of all tests behind it."""
+    monkeypatch.setattr(os, "nice", lambda _: None)
+
+
+@pytest.fixture(autouse=True)
 def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "fake_parts.py").write_text(FAKES)

@@ -12,22 +12,10 @@ import pytest
 from aiperf import logs
 from aiperf.planning.secret_texts import secret_texts
 from aiperf.redaction import REDACTED, private, redact, scrubbed, secret_fields, shown_fields
-from aiperf.rundir import journal
 from aiperf.sdk.exporter import Target
 from aiperf.sdk.model import ErrorDetails
-from aiperf_testing.journals import CLOCK, Recording
-
-_errors = pytest.importorskip("aiperf_reducer_columns.reduce.request_errors")
-ERROR_CHARACTERS = _errors.ERROR_CHARACTERS
-
-_reducer = pytest.importorskip("aiperf_reducer_columns.reduce.reducer")
-Reducer = _reducer.ShardReducer
-
-_batches = pytest.importorskip("aiperf_reducer_columns.reduce.batches")
-read_batches = _batches.read_batches
 
 KEY = "sk-0123456789"
-MS = 1_000_000
 
 
 @pytest.mark.parametrize(("given", "texts"), [
@@ -67,18 +55,6 @@ def test_an_error_is_scrubbed_in_each_of_its_texts() -> None:
     assert error.without((KEY,)) == shown
     assert error.without(()) is error
     assert ErrorDetails("m").without((KEY,)) == ErrorDetails("m")
-
-
-def test_a_body_is_scrubbed_before_it_is_shortened(tmp_path: Path) -> None:
-    made = Recording(tmp_path)
-    made.sent(0, MS, due_ns=-1)
-    made.read(0, 5 * MS, b"x" * (ERROR_CHARACTERS - 4) + KEY.encode())
-    made.done(0, 6 * MS, status=500, outcome=journal.ERROR)
-    made.flush(7 * MS)
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK, secret_texts=(KEY,)).finish()
-    ((batch, _),) = read_batches(made.journal / "columns-0.0")
-    message = msgspec.json.decode(batch.errors[0])["message"]
-    assert message.startswith("x" * (ERROR_CHARACTERS - 4) + "<red… (")
 
 
 def test_lines_of_a_log_are_scrubbed_with_their_tracebacks() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from aiperf.foreign import RAMP
+from aiperf.foreign import BURST, RAMP
 from aiperf.redaction import shown_fields, without_secrets
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.descriptor import PluginRef
@@ -58,7 +58,7 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     ramp: name of the curve; *_ramp_ns: time in which a limit, or the rate, rises; None is at once.
     users: number of users in the user-centric mode.  replay: part of the trace that the fixed schedule sends.
     cancel_share, cancel_delay_ns: share of cancelled requests, and the time between sending and cancelling.
-    driver: name of the driver that starts the requests, filled in with the due times.
+    driver: name of the driver that starts the requests, filled in with the due times; journals leave the default out.
     due_file: due times of arrivals (int64 ns after phase start, -1 where answers decide); None without pacing.
     planned: number of arrivals; None where time or answers decide.  turns: upper bound of the phase's requests, filled in
     with the data set; None where only time ends the phase.
@@ -92,7 +92,7 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     cancel_delay_ns: int = 0
     planned: int | None = None
     turns: int | None = None
-    driver: str = ""
+    driver: str = BURST
     due_file: str | None = None
     spacing_ns: int | None = None
     zero_ns: int = 0

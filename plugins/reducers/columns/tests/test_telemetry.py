@@ -14,14 +14,10 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.series import Line, Moment, Sample, Series, SeriesHeader, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary, Summary
 from aiperf.sdk.telemetry import Point, SeriesDeclaration, SeriesKind, SeriesTable
+from aiperf_reducer_columns.reduce.reducer import ShardReducer
+from aiperf_reducer_columns.report.report import write_summary
 from aiperf_testing.journals import CLOCK, Recording, event
 from aiperf_testing.plans import sample_ref
-
-_report = pytest.importorskip("aiperf_reducer_columns.report.report")
-write_summary = _report.write_summary
-
-_reducer = pytest.importorskip("aiperf_reducer_columns.reduce.reducer")
-Reducer = _reducer.ShardReducer
 
 S = 1_000_000_000
 
@@ -126,7 +122,7 @@ def summarized(folder: Path, series: PluginRef | None) -> Summary:
     for at_s in (-1, 5):
         writer.add([Point("g", 5.0)], Moment(CLOCK.started_mono_ns + at_s * S, 0, 0, 0))
     writer.close()
-    Reducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
     made.ended()
     write_summary(made.journal)
     return msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
