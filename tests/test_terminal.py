@@ -149,3 +149,12 @@ def test_what_ctrl_c_does_is_not_drawn_over(tmp_path: Path) -> None:
     shown = on_screen(text, 80)
     assert shown.count("aiperf: stopping; results so far will be written. Press Ctrl-C again to drop") == 1, shown
     assert [line for line in shown if "in flight" in line] == []
+
+
+@pytest.mark.parametrize("words", ["--help", "profile --help", "plugins", "plugins --all"])
+def test_a_narrow_terminal_without_utf8_gets_whole_words(words: str) -> None:
+    """Forty columns, ASCII alone, and a terminal that knows no colour and no way back."""
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "NO_COLOR": "1", "TERM": "dumb"}
+    text = raw_on_terminal([sys.executable, "-m", "aiperf", *words.split()], 40, plain)
+    assert text.isascii() and "\x1b" not in text
+    assert [line for line in text.split("\r\n") if len(line) > 40 and " " in line.strip()] == []

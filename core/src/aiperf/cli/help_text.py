@@ -32,6 +32,8 @@ EXAMPLE = "aiperf profile -m MODEL -u localhost:8000 --streaming --concurrency 8
 
 _MOST, _LEAST = 100, 40
 """Characters of a line of help, whatever the terminal has."""
+_NARROW = 60
+"""Columns of a terminal on which a long word has no room beside another column."""
 _NO_BREAK, _SHORT = "\u00a0", 44
 """A default of at most so many characters is not broken over lines."""
 
@@ -203,10 +205,14 @@ def _entry(spec: OptionSpec, columns: int, names: Sequence[str]) -> list[str]:
 
 
 def table(rows: Iterable[tuple[str, str]], columns: int) -> list[str]:
-    """Two columns, the second wrapped."""
+    """Two columns, the second wrapped; below the first where that takes half of the width, or a word has no room beside it."""
     rows = list(rows)
     left = min(36, max((len(name) for name, _ in rows), default=0))
     indent = " " * (left + 4)
+    longest = max((len(word) for _, text in rows for word in text.split()), default=0)
+    if 2 * len(indent) > columns or (columns < _NARROW and len(indent) + longest > columns):
+        stacked = ([*wrapped(name, columns, "  ", "    "), *wrapped(text, columns, "      ")] for name, text in rows)
+        return [line for lines in stacked for line in lines]
     cells = (wrapped(text, columns, f"  {name:<{left}}  ", indent) if text else [f"  {name}"] for name, text in rows)
     return [line for lines in cells for line in lines]
 

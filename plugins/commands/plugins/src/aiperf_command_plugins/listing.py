@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aiperf import PluginError, UsageError
-from aiperf.parts.tools import known_plugins, package_lines, table, trouble_lines, width
+from aiperf.parts.tools import known_plugins, package_lines, table, trouble_lines, width, wrapped
 from aiperf.sdk.registry import CATEGORIES, Descriptor, InstalledPlugins, singular
 
 from aiperf_command_plugins.report import Report
@@ -21,7 +21,7 @@ def packages(registry: InstalledPlugins) -> Report:
         if descriptor.version:  # a name that two packages claim belongs to neither
             plugins.setdefault((descriptor.distribution, descriptor.version), []).append(descriptor.key)
     lines = [*package_lines(registry), *trouble_lines(registry)]
-    lines += ["", "aiperf plugins CATEGORY shows one kind, aiperf plugins --all every name."]
+    lines += ["", *wrapped("aiperf plugins CATEGORY shows one kind, aiperf plugins --all every name.", width())]
     plain = {
         "packages": [
             {"distribution": name, "version": version, "plugins": keys} for (name, version), keys in sorted(plugins.items())
