@@ -35,7 +35,7 @@ TAKEN = frozenset((
 """Keys of the summary JSON beside the tags of metrics: no table has one of these names."""
 
 
-class Shown(StrEnum):
+class WhenShown(StrEnum):
     """Whether the console prints a table: in every report, with ``-v``, or never, as what only programs read."""
 
     ALWAYS = "always"
@@ -64,7 +64,7 @@ class SummaryTable(Struct, frozen=True):
     columns: Annotated[tuple[TableColumn, ...], Meta(min_length=1)]
     rows: tuple[tuple[Cell, ...], ...] = ()
     notes: tuple[str, ...] = ()
-    shown: Shown = Shown.ALWAYS
+    shown: WhenShown = WhenShown.ALWAYS
     plugin: str = ""
     package: str = ""
 
@@ -98,4 +98,4 @@ class Tables(WithOptions[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define tables(evidence)")
 
 
-__all__ = ["TAKEN", "Cell", "Shown", "SummaryTable", "TableColumn", "Tables", "checked_table"]
+__all__ = ["TAKEN", "Cell", "SummaryTable", "TableColumn", "Tables", "WhenShown", "checked_table"]

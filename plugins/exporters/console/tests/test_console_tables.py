@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from aiperf.sdk.table import Shown, SummaryTable, TableColumn
+from aiperf.sdk.table import SummaryTable, TableColumn, WhenShown
 from aiperf_exporter_console.report import report
 from aiperf_exporter_console.table import BOX, Look, cells_of
 from aiperf_exporter_console.tables import shown
@@ -35,10 +35,10 @@ def test_it_keeps_to_the_width_and_says_what_is_left_out(width: int) -> None:
 
 
 def test_details_need_the_word() -> None:
-    summary = replace(sample_summary(), tables=(replace(QUEUES, shown=Shown.VERBOSE),))
+    summary = replace(sample_summary(), tables=(replace(QUEUES, shown=WhenShown.VERBOSE),))
     assert "Queues" not in report(summary, Look(BOX), 80, verbose=False)
     assert "Queues" in report(summary, Look(BOX), 80, verbose=True)
-    never = replace(sample_summary(), tables=(replace(QUEUES, shown=Shown.NEVER),))
+    never = replace(sample_summary(), tables=(replace(QUEUES, shown=WhenShown.NEVER),))
     assert "Queues" not in report(never, Look(BOX), 80, verbose=True)
 
 

@@ -19,7 +19,7 @@ class Buckets(Struct, frozen=True):
     scale: float = 1.0
 
 
-class Series(Struct, frozen=True):
+class Labelled(Struct, frozen=True):
     labels: dict[str, str]
     value: float | Buckets
 
@@ -30,7 +30,7 @@ class Family(Struct, frozen=True):
     name: str
     kind: str
     help: str
-    series: tuple[Series, ...]
+    series: tuple[Labelled, ...]
     suffixed: bool = True
 
 

@@ -283,7 +283,7 @@ class Server:
             self._refuse(connection, record, refusal, dialect)
 
     def _meters_of(self, model: str) -> Meters:
-        """Those of the model; of the first one where it is unknown."""
+        """The model's; those of the first one where it is unknown."""
         known = self._meters.get(model)
         return next(iter(self._meters.values())) if known is None else known
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from aiperf import Measurement, Summary
 from aiperf.sdk.model import names
 from aiperf.sdk.summary import USUAL_ENDS, Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles
-from aiperf.sdk.table import Shown
+from aiperf.sdk.table import WhenShown
 
 from aiperf_exporter_console.metrics import COLUMNS, Table, drawn, in_short, metric_tables, number, survival
 from aiperf_exporter_console.table import Look, cells_of, clean, table, tame, total, wrap
@@ -53,7 +53,7 @@ def report(
     head = (verdict if suspect else (), _incomplete(summary, look, width), _errors(summary.errors, look, width))
     found = metric_tables(summary, columns, trace=trace)
     printed = [one for one in found if not screen or verbose or one.traces or not one.group]
-    seen = (Shown.ALWAYS, Shown.VERBOSE) if verbose else (Shown.ALWAYS,)
+    seen = (WhenShown.ALWAYS, WhenShown.VERBOSE) if verbose else (WhenShown.ALWAYS,)
     more = (
         survival(summary, look, width, columns), _urls(summary, look, width),
         *(sampled(source, summary, look, width, verbose=verbose) for source in summary.telemetry),
@@ -281,7 +281,7 @@ def _own_stamps(measurement: Measurement) -> list[tuple[str, float]]:
 
 
 def _percent(share: float) -> str:
-    """Of less than all, less than 100."""
+    """The share in percent: less than 100 where it is less than all."""
     return number(min(100 * share, 99.99) if share < 1 else 100)
 
 

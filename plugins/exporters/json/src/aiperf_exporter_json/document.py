@@ -128,7 +128,7 @@ def _target(one: TargetSummary) -> dict[str, Any]:
 
 
 def _about(table: SummaryTable) -> dict[str, Any]:
-    """Of a table everything but the rows, which stand under its name."""
+    """Everything of a table but the rows, which stand under its name."""
     columns = [{"name": column.name, "unit": column.unit} for column in table.columns]
     known = {"title": table.title, "columns": columns, "notes": list(table.notes), "package": table.package}
     return {name: value for name, value in known.items() if value}

@@ -160,7 +160,7 @@ def unanswered(run: PlotRun) -> int:
 
 
 def _percentiles(run: PlotRun, tag: str, axis: str) -> Iterator[Mark]:
-    """Those of the run's report; of its requests where the report lacks them."""
+    """The percentiles of the run's report; those of its requests where the report lacks them."""
     for percent in _MARKED:
         value = run.number(tag, f"p{percent}")
         if value is None:

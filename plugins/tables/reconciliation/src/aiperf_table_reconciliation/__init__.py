@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from aiperf import Evidence
 from aiperf.sdk.summary import SeriesSummary
-from aiperf.sdk.table import Cell, Shown, SummaryTable, TableColumn, Tables
+from aiperf.sdk.table import Cell, SummaryTable, TableColumn, Tables, WhenShown
 
 from aiperf_table_reconciliation.client import Client, url_of
 from aiperf_table_reconciliation.engines import Engine, engine_of
@@ -54,9 +54,9 @@ class Reconciliation(Tables[ReconciliationOptions]):
         shared = " (shared server)" if any(each.shared for each in found) else ""
         title = f"What the server says beside what the client saw{shared}"
         if rows:
-            yield SummaryTable("reconciliation", title, COLUMNS, rows, notes, Shown.VERBOSE)
+            yield SummaryTable("reconciliation", title, COLUMNS, rows, notes, WhenShown.VERBOSE)
         if curves := tuple(_curves(evidence)):
-            yield SummaryTable("reconciliation_over_time", "The server over time", _CURVES, curves, shown=Shown.NEVER)
+            yield SummaryTable("reconciliation_over_time", "The server over time", _CURVES, curves, shown=WhenShown.NEVER)
 
 
 def _servers(series: Sequence[SeriesSummary]) -> Iterator[tuple[str, Server]]:
@@ -97,7 +97,7 @@ def _unknown(series: Sequence[SeriesSummary]) -> Iterator[SummaryTable]:
     if counts:
         rows = tuple((name, kinds[name], count) for name, count in sorted(counts.items()))
         note = "No inference engine that is known here has these families."
-        yield SummaryTable("server_families", "Families of the server's metrics", _FAMILIES, rows, (note,), Shown.VERBOSE)
+        yield SummaryTable("server_families", "Families of the server's metrics", _FAMILIES, rows, (note,), WhenShown.VERBOSE)
 
 
 __all__ = ["Reconciliation"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import numpy as np
 from aiperf import Evidence
-from aiperf.sdk.columns import Floats
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import Floats
 
 _COMPLETED = 0
 """The outcome of a request with a whole answer, as the column ``outcome`` has it."""
@@ -43,20 +46,20 @@ class Client:
     @cached_property
     def sent(self) -> int:
         """Requests of which the server may know: a byte of them was sent."""
-        return int(np.isfinite(self._column("sent_ns")).sum())
+        return len(_known(self._column("sent_ns")))
 
     def usage(self, name: str) -> float | None:
         """A sum of the server's own counts in answers; None where an answer has none."""
         counts = self._column(name)[self._column("outcome") == _COMPLETED]
-        return float(counts.sum()) if len(counts) and np.isfinite(counts).all() else None
+        return float(counts.sum()) if len(counts) and math.isfinite(counts.sum()) else None
 
     def counted(self, *names: str) -> float | None:
         """A sum of the run's own counts of completed requests; None where the first of them is unknown."""
         good = self._column("outcome") == _COMPLETED
         first, *others = (self._column(name)[good] for name in names)
-        if not len(first) or not np.isfinite(first).all():
+        if not len(first) or not math.isfinite(first.sum()):
             return None
-        return float(first.sum() + sum(np.nansum(other) for other in others))
+        return float(first.sum() + sum(_known(other).sum() for other in others))
 
     def cached_share(self) -> float | None:
         """The part (%) of prompt tokens that the server says it found in its cache."""
@@ -66,3 +69,8 @@ class Client:
     def _column(self, name: str) -> Floats:
         column = self._evidence.column(name)
         return column if self._url is None else column[self._evidence.column("url") == self._url]
+
+
+def _known(column: Floats) -> Floats:
+    """The values that aren't NaN."""
+    return column[column == column]  # without numpy's functions: the options of a command import this package

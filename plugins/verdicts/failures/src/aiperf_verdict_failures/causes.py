@@ -18,6 +18,7 @@ _MOST_CHARACTERS = 200
 
 
 _FORBIDDEN = 403
+"""The HTTP status of a request that no key would help."""
 
 
 class _Rule(NamedTuple):

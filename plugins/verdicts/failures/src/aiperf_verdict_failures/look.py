@@ -107,7 +107,7 @@ def _paths_of(endpoint: Descriptor) -> Iterable[str]:
 
 
 def _answered(servers: Servers, root: str, paths: Iterable[str]) -> list[str]:
-    """Those of the paths that the server has below *root*; none where it answers every path alike, or not at all."""
+    """The paths that the server has below *root*; none where it answers every path alike, or not at all."""
     if _status(servers, root, _NOWHERE) != 404:
         return []
     asked = list(paths)
@@ -135,7 +135,7 @@ def _address(root: str) -> str:
 
 
 def _nearest(path: str, types: list[str]) -> str:
-    """Of the endpoint types of one path, the one whose name is most like the path's end."""
+    """The endpoint type whose name is most like the path's end, of those of one path."""
     end = path.rstrip("/").rpartition("/")[2]
     return max(types, key=lambda name: SequenceMatcher(None, name, end).ratio())
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from aiperf_command_simulate.families import Buckets, Family, Series
+from aiperf_command_simulate.families import Buckets, Family, Labelled
 from aiperf_command_simulate.meters import Meters
 
 ENGINES = ("vllm", "sglang", "trtllm", "dynamo", "triton")
@@ -71,7 +71,7 @@ class Writer:
     def split(self, name: str, kind: str, help: str, label: str, values: Callable[[ModelState], dict[str, float]]) -> Family:
         """A family whose series of a model differ by *label*."""
         series = [
-            Series({**self._labels(model), label: place}, value)
+            Labelled({**self._labels(model), label: place}, value)
             for model in self._state.models
             for place, value in values(model).items()
         ]
@@ -80,7 +80,7 @@ class Writer:
     def _family(
         self, name: str, kind: str, help: str, value: Callable[[ModelState], float | Buckets], labels: Mapping[str, str] = _NONE
     ) -> Family:
-        series = tuple(Series({**self._labels(model), **labels}, value(model)) for model in self._state.models)
+        series = tuple(Labelled({**self._labels(model), **labels}, value(model)) for model in self._state.models)
         return Family(self._prefix + name, kind, help, series, self._suffixed)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aiperf_command_simulate.engines import EnginePage, EngineState, Writer, ends
-from aiperf_command_simulate.families import Family, Series
+from aiperf_command_simulate.families import Family, Labelled
 
 
 def families(state: EngineState) -> Iterator[Family]:
     page = Writer("vllm:", state, lambda model: {"engine": "0", "model_name": model.name})
     config = {"block_size": str(state.block_size), "num_gpu_blocks": str(state.blocks)}
-    yield Family("vllm:cache_config_info", "gauge", "Settings of the cache.", (Series(config, 1.0),))
+    yield Family("vllm:cache_config_info", "gauge", "Settings of the cache.", (Labelled(config, 1.0),))
     yield page.gauge("num_requests_running", "Sequences being computed.", lambda m: m.running)
     yield page.gauge("num_requests_waiting", "Sequences in the queue.", lambda m: m.waiting)
     yield page.gauge("kv_cache_usage_perc", "Share of blocks in use. 1 means 100 percent.", lambda m: state.cache_usage)

@@ -21,7 +21,7 @@ class Kept:
         self._path, self._phase = path, phase
 
     def samples(self, source: str) -> Iterator[Line]:
-        """As :meth:`aiperf.sdk.verdict.Evidence.samples`."""
+        """See :meth:`aiperf.sdk.verdict.Evidence.samples`."""
         for path in sample_files(self._path):
             lines = read_samples(path)
             first = next(lines, None)
@@ -30,7 +30,7 @@ class Kept:
                 yield from lines
 
     def column(self, name: str) -> Floats:
-        """As :meth:`aiperf.sdk.verdict.Evidence.column`."""
+        """See :meth:`aiperf.sdk.verdict.Evidence.column`."""
         if name not in NUMBERS:
             near = difflib.get_close_matches(name, NUMBERS, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -150,7 +150,7 @@ def write_summary(
 
 
 def _percentiles(plan: Plan) -> list[float]:
-    """Those of every distribution of the run."""
+    """The percentiles of every distribution of the run."""
     return sorted({*PERCENTILES, *plan.output.asked_percentiles})
 
 
