@@ -59,10 +59,9 @@ class ScheduleContract:
     def test_its_manifest_says_what_it_is(self) -> None:
         if not self.registered:
             pytest.skip("no package registers it by name")
-        assert row_of("schedules", self.schedule).summary, "the manifest row has no summary: write one sentence"
-
-    def test_it_is_paced_unless_it_follows_free_slots(self) -> None:
-        follows = row_of("schedules", self.schedule).capabilities.get("follows") if self.registered else None
+        row = row_of("schedules", self.schedule)
+        assert row.summary, "the manifest row has no summary: write one sentence"
+        follows = row.capabilities.get("follows")
         assert follows is None or self.made().paced is (follows != "free_slots"), (
             f"its manifest has capabilities: {{follows: {follows}}}, and paced is {self.made().paced}"
         )
