@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -41,14 +41,15 @@ def table(
     rows: Sequence[Sequence[str]],
     widths: Sequence[int],
     *,
-    right: int,
+    right: int | Collection[int],
     height: int | None = None,
 ) -> Iterator[str]:
-    """A table's lines, cells wrapped to *widths*; the last *right* columns are set to the right.
+    """A table's lines, cells wrapped to *widths*; *right*: how many of the last columns are set to the right, or which.
 
     A cell has at most *height* lines; one that is cut ends in ``...``.
     """
     dash, bar = look.lines[9], look.lines[10]
+    to_right = range(len(header) - right, len(header)) if isinstance(right, int) else right
 
     def rule(which: int) -> str:
         left, cross, end = list(look.lines[3 * which : 3 * which + 3])
@@ -57,21 +58,22 @@ def table(
     if title:
         yield look.bold(centred(title, total(widths)))
     yield rule(0)
-    yield from _row(header, widths, right, height, bar)
+    yield from _row(header, widths, to_right, height, bar)
     yield rule(1)
     for row in rows:
-        yield from _row(row, widths, right, height, bar)
+        yield from _row(row, widths, to_right, height, bar)
     yield rule(2)
 
 
-def _row(row: Sequence[str], widths: Sequence[int], right: int, height: int | None, bar: str) -> Iterator[str]:
+def _row(
+    row: Sequence[str], widths: Sequence[int], right: Collection[int], height: int | None, bar: str
+) -> Iterator[str]:
     cells = [_cut(wrap(text, width), width, height) for text, width in zip(row, widths, strict=True)]
-    left = len(row) - right
     for i in range(max(map(len, cells))):
         parts = [cell[i] if i < len(cell) else "" for cell in cells]
         gaps = [" " * (width - cells_of(part)) for part, width in zip(parts, widths, strict=True)]
         pairs = enumerate(zip(parts, gaps, strict=True))
-        filled = [part + gap if column < left else gap + part for column, (part, gap) in pairs]
+        filled = [gap + part if column in right else part + gap for column, (part, gap) in pairs]
         yield f"{bar} {f' {bar} '.join(filled)} {bar}"
 
 

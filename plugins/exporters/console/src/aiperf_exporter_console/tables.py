@@ -31,7 +31,7 @@ def shown(one: SummaryTable, look: Look, width: int) -> Iterator[str]:
     widths = wide[:kept]
     for i in sorted(range(kept), key=lambda i: (numeric[i], -wide[i])):  # the widest texts give way first
         widths[i] = max(least[i], widths[i] - max(0, total(widths) - width))
-    right = next((n for n, plain in enumerate(reversed(numeric[:kept])) if not plain), kept)
+    right = {i for i in range(kept) if numeric[i]}
     if rows:
         cells = [[look.words(text) for text in row[:kept]] for row in rows]
         yield from table(look, clean(one.title), [clean(name) for name in names[:kept]], cells, widths, right=right)

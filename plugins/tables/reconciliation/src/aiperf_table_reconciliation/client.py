@@ -73,4 +73,5 @@ class Client:
 
 def _known(column: Floats) -> Floats:
     """The values that aren't NaN."""
-    return column[column == column]  # without numpy's functions: the options of a command import this package
+    known: Floats = column[column == column]  # without numpy's functions: the options of a command import this package
+    return known
