@@ -11,19 +11,32 @@ import pytest
 from aiperf.errors import PluginError
 from aiperf.prepare.ramped_limits import levels_ns, ramp_of, with_limits
 from aiperf.rundir.int_files import read_ints
+from aiperf.sdk.columns import Floats
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf_testing.journals import plan_for
 from aiperf_testing.plans import sample_ref
 from hypothesis import given
 from hypothesis import strategies as st
 
-_ramps = pytest.importorskip("aiperf_schedule_standard.ramps")
-exponential = _ramps.exponential
-linear = _ramps.linear
-
 S = 10**9
+
+
+def linear(x: Floats) -> Floats:
+    return x
+
+
+def exponential(x: Floats) -> Floats:
+    return x * x
+
+
 CURVES = """
 import numpy as np
+
+def linear(x):
+    return x
+
+def exponential(x):
+    return x * x
 
 def steps(x):
     return np.floor(x * 2) / 2
@@ -55,8 +68,7 @@ def curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(folder: Path, name: str = "linear", **changes: Any) -> tuple[Plan, PhasePlan]:
     phase = PhasePlan(**{"name": "profiling", "kind": "profiling", "index": 3, "schedule": "burst", "ramp": name, **changes})
     (folder / "journal").mkdir(exist_ok=True)
-    where = f"aiperf_schedule_standard.ramps:{name}" if name in ("linear", "exponential") else f"fake_ramps:{name}"
-    ramps = {name: sample_ref("ramps", where)}
+    ramps = {name: sample_ref("ramps", f"fake_ramps:{name}")}
     return plan_for(folder, phases=(phase,), journal=str(folder / "journal"), ramps=ramps), phase
 
 
