@@ -26,17 +26,12 @@ from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.transport import Exchange
 from aiperf.testing import Words
 from aiperf.worker.requests import Requests
+from aiperf_dialects.prompts import chat_of, prompt_of
+from aiperf_reducer_columns.reduce.prompts import Prompts
 from aiperf_testing.plans import sample_ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worker_fakes import FakeTransport, make_engine, make_plan
-
-_prompts = pytest.importorskip("aiperf_reducer_columns.reduce.prompts")
-Prompts = _prompts.Prompts
-
-_prompts = pytest.importorskip("aiperf_dialects.prompts")
-chat_of = _prompts.chat_of
-prompt_of = _prompts.prompt_of
 
 CHATTING = PluginRef("endpoints", "chatting", "test_continuing:Chatting", "aiperf-core", "0")
 PIECE = re.compile(r"▁[\s▁]*\w*| ?\w+| ?[^\s\w▁]+|\s+(?!\S)|\s+")

@@ -14,15 +14,9 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Reader
 from aiperf.sdk.framing import JsonArray, Lines
 from aiperf.sdk.model import Delta, HttpRequest, Message, Turn
+from aiperf_reducer_columns.reduce.answer import MARKED, REASONING, TEXT, Answer, read_answer
 from aiperf_testing.journals import Plain, event
 from worker_fakes import FakeTransport, Spoken, make_engine, make_plan
-
-_answer = pytest.importorskip("aiperf_reducer_columns.reduce.answer")
-MARKED = _answer.MARKED
-REASONING = _answer.REASONING
-TEXT = _answer.TEXT
-Answer = _answer.Answer
-read_answer = _answer.read_answer
 
 
 class Late(Reader):
