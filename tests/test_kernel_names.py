@@ -44,7 +44,7 @@ HOMONYMS = {
 
 def plugins() -> dict[str, str]:
     """Every name of a plugin of this repository, with a category; also as ``category:name``."""
-    found = {}
+    found: dict[str, str] = {}
     for path in ROOT.glob("plugins/*/*/src/*/aiperf.yaml"):
         for row in yaml.safe_load(path.read_text())["plugins"]:
             served = row.get("capabilities", {}).get("names", ()) if row["category"] == "datasets" else ()

@@ -258,7 +258,7 @@ def fetch(url: str, body: bytes | None = None) -> str:
 RECIPES: Mapping[str, Callable[[str, int], list[str]]] = {
     "llamacpp": llamacpp, "vllm": vllm, "transformers": transformers, "triton": triton, "node": node, "prometheus": prometheus,
 }  # fmt: skip
-HEALTH = {"triton": "/v2/health/ready", "node": "/metrics", "prometheus": "/-/ready"}
+HEALTH = {"triton": "/v2/models/echo/ready", "node": "/metrics", "prometheus": "/-/ready"}
 """Where a server says that it is up; ``/health`` of the others."""
 WITHOUT_MODELS = frozenset(HEALTH)
 
