@@ -286,7 +286,8 @@ def test_third_party_telemetry_reaches_every_output(aiperf: Program, simulator: 
 
 def test_a_source_with_two_targets_counts_what_each_server_counted(aiperf: Program, simulator: Simulator) -> None:
     with running(first_token_ms=20) as other:
-        asked: list[str | float | Path] = [*RUN[:-4], "--url", simulator.url, "--url", other.url, "--warmup-request-count", 10, "--turnstiles", 0.1]
+        asked: list[str | float | Path] = [*RUN[:-4], "--url", simulator.url, "--url", other.url]
+        asked += ["--warmup-request-count", 10, "--turnstiles", 0.1]
         done = aiperf("profile", *asked, "--request-count", 100, "--concurrency", 4, "--slice-duration", 0.1, "--ui", "none")
         assert done.code == 0, done.err
         counted = {server.url: server.summary()["requests"] for server in (simulator, other)}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf.sdk.summary import Quantiles, Result, SeriesSummary
+from aiperf.sdk.summary import Quantiles, Result, SeriesSummary, TargetSummary
 from aiperf.sdk.table import SummaryTable
 from aiperf.sdk.verdict import Evidence
 from aiperf_table_reconciliation import Reconciliation
@@ -170,3 +170,29 @@ def test_older_names_serve_where_the_newer_are_absent() -> None:
 def test_pages_of_no_known_engine_are_listed_by_family() -> None:
     rows = tables(evidence([gauge("b", 1.0), counter("a_total", 5), counter("a_total", 7)]))["server_families"].rows
     assert rows == (("a_total", "counter", 2), ("b", "gauge", 1))
+
+
+def test_two_names_of_one_server_are_one() -> None:
+    known = evidence([counter("vllm:request_success_total", 24)], url=np.array([0.0] * 12 + [1.0] * 12))
+    plan = known.plan.replacing(urls=("http://localhost:8000", "http://127.0.0.1:8000"))
+    (row,) = [row for row in tables(replace(known, plan=plan))["reconciliation"].rows if row[0] == "requests"]
+    assert (row[2], row[7]) == (24, "agrees")
+
+
+@pytest.mark.parametrize(
+    ("lacking", "sentence"),
+    [
+        ({"late": {0: 0.25}}, "its first figures came 0.2 s behind the begin"),
+        ({"partial": (0,)}, "it has no figures of the end"),
+        ({"unsettled": (0,)}, "its counters still grew when the last figures were taken"),
+    ],
+)
+def test_counts_that_are_not_of_the_whole_phase_are_not_judged(lacking: dict[str, Any], sentence: str) -> None:
+    known = evidence(vllm(requests=20))
+    (source,) = known.summary.telemetry
+    target = TargetSummary(TARGET, 0.333, 10, 0, 0, 10, None, None, None, None, None, None, None, **lacking)
+    summary = replace(known.summary, telemetry=(replace(source, targets=(target,)),))
+    known = replace(known, summary=summary)
+    rows = compared((), known)
+    assert rows["requests"]["verdict"] is None and rows["prompt_tokens_usage"]["verdict"] is None
+    assert f"the counts of vllm at {TARGET} are not judged: {sentence}" in tables(known)["reconciliation"].notes

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 
 from aiperf import Options, option
 from aiperf.sdk.options import Word
 
 FORMATS = ("json", "csv", "jsonl", "parquet")
-_PARQUET = "aiperf_exporter_server_metrics_parquet"
+_PARQUET = "server_metrics_parquet"
+"""The plugin that writes the format parquet; its package is an extra, because of its size."""
 
 
 class FormatOptions(Options):
@@ -25,7 +26,7 @@ class JsonOptions(FormatOptions):
     """The same; one package speaks for all of them."""
 
     def problems(self, typed: dict[str, str]) -> list[str]:
-        if "parquet" not in self.server_metrics_formats or find_spec(_PARQUET) is not None:
+        if "parquet" not in self.server_metrics_formats or entry_points(group="aiperf.exporters", name=_PARQUET):
             return []
         flag = typed.get("server_metrics_formats", "--server-metrics-formats")
-        return [f"{flag} parquet needs a package that is not installed\npip install '{_PARQUET.replace('_', '-')}'"]
+        return [f"{flag} parquet needs a package that is not installed\npip install 'aiperf-suite[parquet]'"]

@@ -9,7 +9,7 @@ from aiperf import Evidence
 from aiperf.sdk.summary import SeriesSummary
 from aiperf.sdk.table import Cell, SummaryTable, TableColumn, Tables, WhenShown
 
-from aiperf_table_reconciliation.client import Client, url_of
+from aiperf_table_reconciliation.client import Client, urls_of
 from aiperf_table_reconciliation.engines import Engine, engine_of
 from aiperf_table_reconciliation.options import ReconciliationOptions
 from aiperf_table_reconciliation.over_time import over_time
@@ -41,7 +41,7 @@ class Reconciliation(Tables[ReconciliationOptions]):
         series = [one for source in evidence.summary.telemetry for one in source.series if one.phase == main]
         expected = None if self.options is None else self.options.expected_acceptance_length
         found = [
-            compare(server, Client(evidence, url_of(evidence, target)), target, expected)
+            compare(server, Client(evidence, urls_of(evidence, target)), target, expected, _lacks(evidence, target))
             for target, server in _servers(series)
         ]
         if not found:
@@ -57,6 +57,19 @@ class Reconciliation(Tables[ReconciliationOptions]):
             yield SummaryTable("reconciliation", title, COLUMNS, rows, notes, WhenShown.VERBOSE)
         if curves := tuple(_curves(evidence)):
             yield SummaryTable("reconciliation_over_time", "The server over time", _CURVES, curves, shown=WhenShown.NEVER)
+
+
+def _lacks(evidence: Evidence, target: str) -> str:
+    """Why the target's counts are not those of the whole phase; empty where they are."""
+    main = evidence.phase.index
+    for one in (each for source in evidence.summary.telemetry for each in source.targets if each.name == target):
+        if main in one.late:
+            return f"its first figures came {one.late[main]:.1f} s behind the begin"
+        if main in one.partial:
+            return "it has no figures of the end"
+        if main in one.unsettled:
+            return "its counters still grew when the last figures were taken"
+    return ""
 
 
 def _servers(series: Sequence[SeriesSummary]) -> Iterator[tuple[str, Server]]:

@@ -16,20 +16,27 @@ _COMPLETED = 0
 """The outcome of a request with a whole answer, as the column ``outcome`` has it."""
 
 
-def url_of(evidence: Evidence, target: str) -> int | None:
-    """The index of the run's URL at whose host and port *target* is; None for another host, and where there is one URL."""
-    places = [urlsplit(url).netloc.rpartition("@")[2] for url in evidence.plan.target.urls]
-    place = urlsplit(target).netloc.rpartition("@")[2]
-    return places.index(place) if len(places) > 1 and place in places else None
+def urls_of(evidence: Evidence, target: str) -> tuple[int, ...]:
+    """The indices of the run's URLs at whose host and port *target* is; all of them for another host."""
+    places = [_place(url) for url in evidence.plan.target.urls]
+    return tuple(i for i, place in enumerate(places) if place == _place(target)) or tuple(range(len(places)))
+
+
+def _place(url: str) -> tuple[str, int | None]:
+    """Host and port; this machine's own names are one."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return "127.0.0.1" if host in ("localhost", "::1") else host, parts.port
 
 
 class Client:
-    """The client's side.  *url*: of requests to the URL of this index alone; None for all."""
+    """The client's side, of requests to the URLs of these indices."""
 
-    def __init__(self, evidence: Evidence, url: int | None) -> None:
-        self._evidence, self._url = evidence, url
-        summary = evidence.summary
-        self._results = summary.results if url is None or url >= len(summary.urls) else summary.urls[url].results
+    def __init__(self, evidence: Evidence, urls: tuple[int, ...]) -> None:
+        self._evidence, summary = evidence, evidence.summary
+        self._urls = None if len(urls) == len(evidence.plan.target.urls) else urls
+        alone = self._urls is not None and len(urls) == 1 and urls[0] < len(summary.urls)
+        self._results = summary.urls[urls[0]].results if alone else summary.results
         error = summary.measurement.client_error_ms
         self.error_ms = 0.0 if error is None else error.p99
 
@@ -68,7 +75,13 @@ class Client:
 
     def _column(self, name: str) -> Floats:
         column = self._evidence.column(name)
-        return column if self._url is None else column[self._evidence.column("url") == self._url]
+        if self._urls is not None:
+            url = self._evidence.column("url")
+            chosen = url == self._urls[0]
+            for other in self._urls[1:]:
+                chosen |= url == other
+            column = column[chosen]
+        return column
 
 
 def _known(column: Floats) -> Floats:

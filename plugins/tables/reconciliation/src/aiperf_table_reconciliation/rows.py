@@ -57,8 +57,13 @@ class Compared(Struct, frozen=True):
     shared: bool
 
 
-def compare(server: Server, client: Client, target: str, expected_acceptance: float | None) -> Compared:
-    """All quantities that the engine is known to have, with sentences on what is odd."""
+def compare(
+    server: Server, client: Client, target: str, expected_acceptance: float | None, lacks: str = ""
+) -> Compared:
+    """All quantities that the engine is known to have, with sentences on what is odd.
+
+    *lacks*: why the server's counts are not those of the whole phase, and can't be judged; empty where they are.
+    """
     engine = server.engine
     where = f"{engine.name} at {target}" if target else engine.name
     rows: list[Row] = []
@@ -80,8 +85,11 @@ def compare(server: Server, client: Client, target: str, expected_acceptance: fl
         notes.append(
             f"{where} answered {answered:,.0f} requests in this time, and this run sent {client.sent:,}: it served others, too"
         )
+    if lacks and counts:
+        notes.append(f"the counts of {where} are not judged: {lacks}")
+    whole = client.completed == client.sent and not shared and not lacks
     for count, total in counts.values():
-        rows += _counts(count, total, client, shared=shared)
+        rows += _counts(count, total, client, whole=whole, seen=not lacks)
     for share in engine.shares:
         percent = server.share(share)
         if percent is not None:
@@ -124,13 +132,15 @@ def _too_early(where: str, row: Row, spread: Spread) -> str:
     )
 
 
-def _counts(count: Count, known: float, client: Client, *, shared: bool) -> list[Row]:
-    """The count beside the client's; of tokens beside the server's own ``usage`` and beside what was counted here."""
+def _counts(count: Count, known: float, client: Client, *, whole: bool, seen: bool) -> list[Row]:
+    """The count beside the client's; of tokens beside the server's own ``usage`` and beside what was counted here.
+
+    *whole*: both sides have the same requests, all with whole answers.  *seen*: the server's figures are of the whole phase.
+    """
     name, unit = count.quantity, count.unit
-    whole = client.completed == client.sent and not shared
     if name == "requests":
-        fits = client.completed <= known <= client.sent
-        return [Row(name, unit, client.completed, known, known, known, AGREES if fits else DIFFERS)]
+        fits = AGREES if client.completed <= known <= client.sent else DIFFERS
+        return [Row(name, unit, client.completed, known, known, known, fits if seen else "")]
     if name not in ("prompt_tokens", "generated_tokens"):
         return [Row(name, unit, None, known)]
     prompt = name == "prompt_tokens"
