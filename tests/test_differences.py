@@ -483,6 +483,9 @@ HELD = {
     "`credit_to_start_latency` without due times": (
         "test_metric_latency.py::test_what_was_never_due_has_neither_slip_nor_response_latency",
     ),
+    "`AIPERF_SERVER_METRICS_COLLECTION_FLUSH_PERIOD`": (
+        "test_companion_telemetry.py::test_behind_the_last_phase_samples_go_on_until_two_agree",
+    ),
     "`AIPERF_HTTP_TRUST_ENV`": (
         "test_configure.py::test_urls_behind_a_proxy_get_the_transport_that_uses_it",
         "test_configure.py::test_a_transport_without_proxies_is_refused_where_one_is_to_be_used",

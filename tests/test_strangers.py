@@ -288,11 +288,17 @@ def test_a_source_with_two_targets_counts_what_each_server_counted(aiperf: Progr
     with running(first_token_ms=20) as other:
         asked: list[str | float | Path] = [*RUN[:-4], "--url", simulator.url, "--url", other.url]
         asked += ["--warmup-request-count", 10, "--turnstiles", 0.1]
-        done = aiperf("profile", *asked, "--request-count", 100, "--concurrency", 4, "--slice-duration", 0.1, "--ui", "none")
-        assert done.code == 0, done.err
+        asked += ["--request-count", 100, "--concurrency", 4, "--slice-duration", 0.1, "--ui", "none"]
+        for _ in range(3):  # on a very busy machine the source may come later than the load
+            simulator.reset()
+            other.reset()
+            done = aiperf("profile", *asked)
+            assert done.code == 0, done.err
+            (source,) = [source for source in done.json()["telemetry"] if source["source"] == "turnstiles"]
+            if not any("late_s" in target for target in source["targets"]):
+                break
         counted = {server.url: server.summary()["requests"] for server in (simulator, other)}
     assert sum(counted.values()) == 110
-    (source,) = [source for source in done.json()["telemetry"] if source["source"] == "turnstiles"]
     totals = {(row["phase"], row["target"]): row["stats"]["total"] for row in source["series"] if row["name"] == "visitors"}
     assert {url: totals[0, url] + totals[1, url] for url in counted} == counted
     assert [sum(total for (phase, _), total in totals.items() if phase == index) for index in (0, 1)] == [10, 100]

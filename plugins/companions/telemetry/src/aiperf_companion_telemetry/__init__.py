@@ -66,6 +66,7 @@ class Telemetry(Companion[None]):
         self._running: list[_Source] = []
         self._built_s: float | None = None
         self._finish_s: float | None = None
+        self._loaded = False
         self._flush_s = flush_s()
 
     @classmethod
@@ -118,7 +119,7 @@ class Telemetry(Companion[None]):
             source.process.raise_priority()
             if not source.process.backlogged:
                 source.process.let_go()
-        self._finish_s = time.monotonic()
+        self._finish_s, self._loaded = time.monotonic(), True
 
     def close(self) -> None:
         """End all processes; a process that doesn't end in time is killed."""
@@ -133,6 +134,8 @@ class Telemetry(Companion[None]):
         folding = [source for source in sources if source.folding]
         self._listen(folding, self._finish_s + _FOLDS_S - time.monotonic(), lambda source: source.folded)
         for source in sources:
+            if not source.ready and not source.folding and not source.gone and self._loaded:
+                self._tell(f"{source.name} has given no sample", absent=not source.waited)
             source.process.end(_STOP_S if source.folded else 0.0)
             self._listen([source], 0.0)
             source.process.close()
@@ -179,10 +182,7 @@ class Telemetry(Companion[None]):
     def _heed(self, source: _Source, line: bytes) -> None:
         match decode_reply(line):
             case SourceTrouble(message, absent):
-                if absent:
-                    log.info("%s", message)
-                else:
-                    self.context.report(message)
+                self._tell(message, absent=absent)
             case Ready():
                 source.ready = True
             case Gone():
@@ -194,6 +194,12 @@ class Telemetry(Companion[None]):
             case Edge() as edge:
                 source.late = False
                 source.reached.append(edge)
+
+    def _tell(self, message: str, *, absent: bool) -> None:
+        if absent:
+            log.info("%s", message)
+        else:
+            self.context.report(message)
 
 
 __all__ = ["Telemetry"]

@@ -1,4 +1,4 @@
-"""The process of a source: a thread for its start, one for each of its targets, and this one, which never waits for them.
+"""The process of a source: a thread for its start, one for each of its targets, and the main one, which waits for none of them.
 
 python -m aiperf_companion_telemetry.process REPLIES
 """
@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from aiperf.parts.hooks import Hooks
@@ -84,7 +84,7 @@ class SourceProcess:
                 scrub_output(start.secrets)
                 self._start, self._edges = start, Edges(lambda: self._clocks()[0], round(start.flush_s * NS))
                 self._recording = Recording(start, self._report, lambda: self._clocks()[0])
-                self._begin(self._open)
+                self._open()
             case Edge(phase, edge) as reached:
                 self._pass(now=True)
                 self._phase = phase if edge == BEGIN else None
@@ -135,26 +135,40 @@ class SourceProcess:
                 source.stop()
 
     def _open(self) -> None:
-        """In a thread of its own: import the source, and start it."""
-        start, source, targets = self._start, None, list[TelemetryTarget]()
-        troubles: list[SourceTrouble] = []
+        """Import the source, in this thread, since a module may want the main one; start it in another."""
+        start, made, troubles = self._start, list[TelemetrySource](), list[SourceTrouble]()
+        with self._blamed(troubles):
+            options = None if start.options is None else start.options.decoded()
+            made.append(load(start.ref)(options, start.context))
+            listening = [(ref, None if encoded is None else encoded.decoded()) for ref, encoded in start.hooks]
+            self._hooks = Hooks.load(listening, self._report)
+        if troubles:
+            self._opened(None, [], troubles)
+        else:
+            self._begin(partial(self._started, made[0]))
+
+    def _started(self, source: TelemetrySource) -> None:
+        """In a thread of its own."""
+        troubles, targets = list[SourceTrouble](), list[TelemetryTarget]()
+        with self._blamed(troubles):
+            source.start()
+            targets += _distinct(source.targets())
+        self._leave(partial(self._opened, source, [] if troubles else targets, troubles))
+
+    @contextlib.contextmanager
+    def _blamed(self, troubles: list[SourceTrouble]) -> Iterator[None]:
+        """Collect why the source can't be started."""
 
         def report(message: str) -> None:
             troubles.append(SourceTrouble(message))
 
         try:
-            with isolated(start.ref, report, "can't be started", passing=(PluginError, Absent)):
-                options = None if start.options is None else start.options.decoded()
-                source = load(start.ref)(options, start.context)
-                source.start()
-                targets = _distinct(source.targets())
-            listening = [(ref, None if encoded is None else encoded.decoded()) for ref, encoded in start.hooks]
-            self._hooks = Hooks.load(listening, self._report)
+            with isolated(self._start.ref, report, "can't be started", passing=(PluginError, Absent)):
+                yield
         except PluginError as error:  # its message names the plugin
             report(error.message)
         except Absent as absent:
-            troubles.append(SourceTrouble(f"{start.ref}: {absent.message}", absent=True))
-        self._leave(partial(self._opened, source, [] if troubles else targets, troubles))
+            troubles.append(SourceTrouble(f"{self._start.ref}: {absent.message}", absent=True))
 
     def _opened(self, source: TelemetrySource | None, targets: list[TelemetryTarget], troubles: list[SourceTrouble]) -> None:
         for trouble in troubles:
