@@ -83,7 +83,7 @@ def server() -> Iterator[str]:
 
 def profile(aiperf: Program, url: str, *words: str | int) -> Done:
     return aiperf(
-        "profile", "--model", "m", "--url", url, "--endpoint-type", "jobs", "--tokenizer", "builtin", "--isl", 20,
+        "profile", "--model", "m", "--url", url, "--endpoint-type", "jobs", "--no-server-metrics", "--tokenizer", "builtin", "--isl", 20,
         "--ui", "none", *words,
     )  # fmt: skip
 
