@@ -83,8 +83,8 @@ def server() -> Iterator[str]:
 
 def profile(aiperf: Program, url: str, *words: str | int) -> Done:
     return aiperf(
-        "profile", "--model", "m", "--url", url, "--endpoint-type", "jobs", "--no-server-metrics", "--tokenizer", "builtin", "--isl", 20,
-        "--ui", "none", *words,
+        "profile", "--model", "m", "--url", url, "--endpoint-type", "jobs", "--tokenizer", "builtin", "--isl", 20,
+        "--ui", "none", "--no-server-metrics", *words,
     )  # fmt: skip
 
 

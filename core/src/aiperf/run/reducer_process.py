@@ -83,7 +83,7 @@ class ReducerProcess:
                 trouble = self._failure or (self._trouble(self.reduction.finish) if self.reduction else None)
                 self._tell_warnings()
                 self._told_s = -_LIVE_S  # the latest requests come before the last word on them
-                self._tell_live()
+                trouble = trouble or self._trouble(self._tell_live)
                 rows_wait = self.reduction is not None and self.reduction.rows_wait
                 self.line.send(control.Reduced(self.index, trouble, rows_wait))
             case control.Summarize():

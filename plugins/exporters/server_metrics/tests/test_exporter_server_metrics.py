@@ -227,7 +227,9 @@ def test_lines_are_the_readings_with_a_change(tmp_path: Path) -> None:
     (artifact,) = ServerMetricsLines(target, OPTIONS).export(summary(SOURCE))
     lines = [json.loads(line) for line in artifact.path.read_text().splitlines()]
     check = schema("server_metrics_lines.schema.json")
-    assert [check(line) and (line["endpoint_url"], line["timestamp_ns"]) for line in lines] == [(A, 101), (A, 103), (B, 104)]
+    for line in lines:
+        check(line)
+    assert [(line["endpoint_url"], line["timestamp_ns"]) for line in lines] == [(A, 101), (A, 103), (B, 104)]
     assert "benchmark_phase" not in lines[0]
     assert list(lines[1]) == [
         "endpoint_url", "timestamp_ns", "endpoint_latency_ns", "metrics", "request_sent_ns", "first_byte_ns", "benchmark_phase",
