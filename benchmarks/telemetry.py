@@ -136,7 +136,7 @@ def pairs(program: str, way: str, load: Load, runs: int, base: Path) -> tuple[li
 
 def show(name: str, without: list[Took], with_source: list[Took]) -> None:
     def middle(found: list[Took], field: str) -> float:
-        return statistics.median(getattr(took, field) for took in found)
+        return float(statistics.median(getattr(took, field) for took in found))
 
     cells = []
     for field in ("first_s", "behind_s", "whole_s"):

@@ -32,8 +32,13 @@ class Misdeclared(KernelTransport):
 
 def test_a_transport_that_misdeclares_its_stamps_is_caught() -> None:
     contract = type("Contract", (TransportContract,), {"transport": Misdeclared})
-    with pytest.raises(AssertionError, match="it declares read stamps"):
-        contract().test_its_stamps_are_those_that_it_declares()
+    for _ in range(100):  # the system begins to stamp a little behind the first socket that asks for it
+        try:
+            contract().test_its_stamps_are_those_that_it_declares()
+        except AssertionError as error:
+            assert "it declares read stamps" in str(error)
+            return
+    pytest.fail("stamps of the kernel passed for those of reads")
 
 
 def test_its_name_is_that_of_the_time_in_the_kernel() -> None:
