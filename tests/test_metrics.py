@@ -166,7 +166,8 @@ def test_chunks_of_several_tokens_count_as_what_they_carry(aiperf: Program) -> N
         assert metrics["output_sequence_length"] == 9
         assert metrics["inter_token_latency"] == pytest.approx(metrics["decode_duration"] / 6)  # all but the first three
         assert metrics["http_req_chunks_received"] >= len(metrics["inter_chunk_latency"]) == 2
-        assert sum(metrics["inter_chunk_latency"]) == pytest.approx(metrics["decode_duration"])
+        if "intervals" not in line["metrics"]["inter_chunk_latency"]:  # else reads were merged, and these are estimates
+            assert sum(metrics["inter_chunk_latency"]) == pytest.approx(metrics["decode_duration"])
 
 
 def test_one_token_has_no_time_between_tokens_and_none_is_zero(aiperf: Program) -> None:
