@@ -64,6 +64,8 @@ _TABLE = (
         every=True),
     Category("configurations", "configuration", "Formats of configuration files. Chosen by the suffix of --config.",
         base="aiperf.sdk.configuration:Configuration"),
+    Category("planners", "planner", "Which runs a sweep has: listed cells or a search. Chosen by --sweep-type.",
+        chosen_by=("--sweep-type",), base="aiperf.sdk.planner:Planner"),
     Category("commands", "command", "Subcommands of aiperf.", base="aiperf.sdk.command:Command"),
     Category("hooks", "hook", "Free pluggy plugins: any hook of the run's life cycle.", every=True),
 )  # fmt: skip

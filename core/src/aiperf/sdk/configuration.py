@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from aiperf.errors import UsageError
 from aiperf.sdk.descriptor import OptionSpec
+
+if TYPE_CHECKING:
+    from aiperf.sdk.study import Dimension, Scenario, Setting
 
 
 class OptionTarget(Struct, frozen=True):
@@ -38,6 +42,20 @@ class OptionValue(Struct):
     on: bool | None = None
 
 
+class SweepSection(Struct, frozen=True):
+    """The part of a file that makes cells.
+
+    planner: name of the planner (``grid``).  dimensions, scenarios: their paths are keys for *parameters* of
+    :meth:`Configuration.values`.  settings: keys for the planner, in snake_case.  typed: place in the file, for messages.
+    """
+
+    planner: str
+    typed: str
+    dimensions: tuple[Dimension, ...] = ()
+    scenarios: tuple[Scenario, ...] = ()
+    settings: Mapping[str, Any] = {}
+
+
 class Configuration:
     """A configuration file.
 
@@ -54,12 +72,24 @@ class Configuration:
         """The words of ``--plugin`` and ``--disable-plugin``, as ``pins`` and ``disabled``; asked before :meth:`values`."""
         return {}
 
-    def values(self, options: Sequence[Option]) -> Iterable[OptionValue | UsageError]:
+    def sweep(self) -> SweepSection | None:
+        """The cells that the file asks for; None where it is one run, repeated or not.
+
+        Raises:
+            ConfigError: The section can't be read; the message names path and line.
+        """
+        return None
+
+    def values(
+        self, options: Sequence[Option], parameters: Mapping[str, Setting] | None = None
+    ) -> Iterable[OptionValue | UsageError]:
         """The options in the file, at most one value each, and its errors, which name their line.
 
         *options*: of the kernel and of all plugins in use.  A value is left out where the command line has the option.
+        *parameters*: of a cell, by path: each replaces what the file has there, or is merged with it where both are mappings;
+        None, and the values of the file itself, where no cell is meant.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define values(options)")
+        raise NotImplementedError(f"{type(self).__name__} must define values(options, parameters)")
 
 
-__all__ = ["Configuration", "Option", "OptionTarget", "OptionValue"]
+__all__ = ["Configuration", "Option", "OptionTarget", "OptionValue", "SweepSection"]

@@ -17,7 +17,8 @@ class OptionSpec(Struct, frozen=True, omit_defaults=True):
     field: attribute name in the class.  flags: canonical first.  type: ``flag``, ``int``, ``float``, ``str``, ``path``,
     ``choice``.  arity: ``none`` (a flag), ``one``, ``many`` (repeatable, several values, commas), ``maybe`` (zero or
     more values).  default: as shown in help; None shows nothing.  negative: the flag that switches it off.  place: where
-    it stands in a configuration file, below ``benchmark``; "" is below its plugin's name alone.
+    it stands in a configuration file, below ``benchmark``; "" is below its plugin's name alone.  cells: a comma separates
+    values of which each has a run of its own (``--concurrency 1,2,4``).
     """
 
     field: str
@@ -34,6 +35,7 @@ class OptionSpec(Struct, frozen=True, omit_defaults=True):
     commas: bool = True
     hidden: bool = False
     place: str = ""
+    cells: bool = False
 
 
 class PluginDocs(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -26,6 +26,7 @@ from aiperf.sdk.statistics import percentile, percentile_name
 if TYPE_CHECKING:
     from aiperf.sdk.columns import RecordBatch
     from aiperf.sdk.model import Conversation
+    from aiperf.sdk.study import Study
     from aiperf.sdk.summary import Summary
 
 LEVELS = ("summary", "records", "raw")
@@ -213,6 +214,21 @@ class SummaryExporter(Exporter[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define export(summary)")
 
 
+class StudyExporter(Exporter[OptionsT]):
+    """Writes files from all runs of a study (:mod:`aiperf.sdk.study`), in the parent.  A single run has none.
+
+    *target* is that of the study: its directory, and the configuration that its runs share.  The manifest says
+    ``capabilities: {studies: true}``: a run by itself doesn't make such an exporter.
+    """
+
+    def run_ended(self, study: Study) -> None:
+        """The last of *study*'s runs has just ended, and its own files are or will be written; between loads, and briefly."""
+
+    def export_study(self, study: Study) -> Sequence[Artifact]:
+        """Write what the runs have in common, behind the last run.  Deterministic: equal runs give equal bytes."""
+        raise NotImplementedError(f"{type(self).__name__} must define export_study(study)")
+
+
 class _RowExporter(Exporter[OptionsT]):
     """Makes one file from many pieces."""
 
@@ -284,5 +300,6 @@ class DatasetExporter(_RowExporter[OptionsT]):
 
 
 __all__ = [
-    "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "SummaryExporter", "Target", "atomic", "visible",
+    "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "StudyExporter", "SummaryExporter", "Target",
+    "atomic", "visible",
 ]  # fmt: skip

@@ -61,8 +61,9 @@ class Face(Struct, frozen=True):
 def option(
     *flags: str, help: str, default: Any = None, group: str = "", metavar: str = "", shown: str | None = None,
     negative: str | None = None, arity: str | None = None, choices: tuple[str, ...] = (), secret: bool = False,
-    commas: bool = True, hidden: bool = False, place: str = "", ge: float | None = None, gt: float | None = None,
-    le: float | None = None, lt: float | None = None, min_length: int | None = None, max_length: int | None = None,
+    commas: bool = True, hidden: bool = False, place: str = "", cells: bool = False,
+    ge: float | None = None, gt: float | None = None, le: float | None = None, lt: float | None = None,
+    min_length: int | None = None, max_length: int | None = None,
     pattern: str | None = None,
 ) -> Any:
     """An option of an :class:`Options` class.
@@ -71,11 +72,13 @@ def option(
     value itself.  negative: the flag that switches it off.  arity: ``none``, ``one``, ``many`` or ``maybe``; None derives it
     from the type.  commas: whether a comma separates values of a ``many`` option.  choices: the valid words, where they are
     fixed.  secret: the value is never written.  place: its place in a configuration file (``endpoint.timeout``).
+    cells: whether a comma separates values of which each has a run of its own; for an option with one value.
     ge, gt, le, lt: limits of a number, or of each number of a list.  min_length, max_length: of a text or list.
     pattern: regular expression of a text.
     """
     limits = {"ge": ge, "gt": gt, "le": le, "lt": lt, "min_length": min_length, "max_length": max_length, "pattern": pattern}
-    spec = OptionSpec("", flags, help, "", arity or "", metavar, shown, choices, group, negative, secret, commas, hidden, place)
+    spec = OptionSpec("", flags, help, "", arity or "", metavar, shown, choices, group, negative, secret, commas, hidden,
+        place, cells)
     return Face(default, spec, {name: limit for name, limit in limits.items() if limit is not None})
 
 

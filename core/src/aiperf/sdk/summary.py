@@ -332,7 +332,8 @@ class Summary(Struct, frozen=True):
     run_warnings: the part of *warnings* that comes from the run itself, which a report repeats.
     slices: in the order of time, without gaps.  urls: as listed by the user, where there are several.
     telemetry: samples taken beside the load, by source.
-    tables: of the plugins of the category tables, in their order.
+    tables: of the plugins of the category tables, in their order.  directory: of the run's files, as an absolute path; "" in a
+    summary that was not made from a run's directory.
     """
 
     run_id: str
@@ -367,6 +368,7 @@ class Summary(Struct, frozen=True):
     telemetry: tuple[SourceSummary, ...] = ()
     finish_reasons: dict[str, int] = {}
     tables: tuple[SummaryTable, ...] = ()
+    directory: str = ""
 
 
 SURVIVOR_SHARE = 0.01
