@@ -233,6 +233,8 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     (figure,) = json.loads(aiperf("plot", done.artifacts, "--only", "odometer", "--json").out)
     assert figure["plot"] == "odometer" and figure["series"][0]["y"] == [float(n) for n in range(1, 21)]
     assert aiperf("greet", "Ada").out == "Hello, Ada!\n"
+    assert aiperf("greet", "twice", "Ada").out == "Hello again, Ada!\n"
+    assert "twice  Says hello a second time." in aiperf("greet", "--help").out
 
 
 def test_a_third_party_reducer_makes_the_results_where_it_is_pinned(aiperf: Program, simulator: Simulator) -> None:

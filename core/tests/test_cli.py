@@ -14,6 +14,7 @@ from aiperf import __version__, hookimpl, logs
 from aiperf.cli import main
 from aiperf.errors import ConfigError, ConfigErrors
 from aiperf.registry.hooks import Hooks
+from aiperf.registry.manifest import ManifestError, read_row
 from aiperf.registry.registry import Registry
 from aiperf.sdk.command import LATER, Command
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
@@ -85,6 +86,12 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Any:
             plugin("endpoints", "chat", distribution="bolt", priority=1),
             plugin("commands", "sparkle_up", summary="Sparkles.", value="plugins_of_this_test:Sparkler",
                 options=(TIMES, PLACES), options_model="plugins_of_this_test:Sparkle", capabilities={"arguments": "[DIR...]"}),
+            plugin("commands", "shine_at_night", summary="Shines.", value="plugins_of_this_test:Sparkler",
+                options=(TIMES, PLACES), options_model="plugins_of_this_test:Sparkle",
+                capabilities={"arguments": "[DIR...]", "word": "shine at-night"}),
+            plugin("commands", "rescore_again", summary="Again.", value="plugins_of_this_test:Sparkler",
+                options=(TIMES, PLACES), options_model="plugins_of_this_test:Sparkle",
+                capabilities={"arguments": "[DIR...]", "word": "rescore again"}),
             plugin("commands", "rotten", broken="its manifest is missing"),
             plugin("commands", "rescore", value="plugins_of_this_test:Rescorer",
                 capabilities={"arguments": "DIR", "options_of": ["datasets"]}),
@@ -120,6 +127,36 @@ def settings_of(run: Any, line: Any) -> Any:
     code, _, err = run(line)
     assert code == 0, err
     return run.caught[-1][0]
+
+
+def test_a_word_of_a_command_is_a_command_of_its_own(run: Any) -> None:
+    code, out, err = run("shine at-night here --times 2")
+    assert (code, err) == (run("sparkle-up here --times 2")[0], "") and out == run("sparkle-up here --times 2")[1]
+    assert run("shine at_night here --times 2") == (code, out, err)
+    help_of_word = run("shine at-night --help")[1]
+    assert help_of_word.startswith("Usage: aiperf shine at-night [OPTIONS] [DIR...]\n") and "--times" in help_of_word
+    assert run("rescore again here --times 2")[1] == out, "a word wins over the command's own arguments"
+    assert run("rescore dir --isl 7")[1].startswith("7 ")
+
+
+def test_a_command_lists_its_words(run: Any) -> None:
+    assert "at-night  Shines." in run("shine --help")[1] and "again  Again." in run("rescore --help")[1]
+    top = run("--help")[1]
+    assert "Words: at-night." in top and "Words: again." in top and "shine at-night" not in top
+
+
+@pytest.mark.parametrize("word", ["init", "config initial", "config init now", "config  init", 3])
+def test_a_word_that_is_not_its_plugins_name_is_refused(word: object) -> None:
+    with pytest.raises(ManifestError, match="is not two words that make its name"):
+        read_row({"category": "commands", "name": "config_init", "capabilities": {"word": word}})
+
+
+def test_a_command_without_its_word_names_the_words(run: Any) -> None:
+    assert run("shine") == (2, "", "error: aiperf shine needs a word: at-night\n  see aiperf shine --help\n")
+    code, out, err = run("shine at-nigth")
+    assert (code, out) == (2, "") and err.startswith("error: there is no command 'shine at-nigth'\n")
+    assert "aiperf shine has the words at-night" in err and "did you mean at-night?" in err
+    assert "unknown option --tims" in run("shine at-night --tims 2")[2] and "--times" in run("shine at-night --tims 2")[2]
 
 
 def test_a_command_may_take_the_options_of_plugins_like_profile_does(run: Any) -> None:

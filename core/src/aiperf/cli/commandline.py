@@ -357,6 +357,7 @@ class Subcommand(Struct, frozen=True):
     raises all its errors; gives what runs the command and returns the exit code.  dashes: whether ``--`` may separate words
     from options.  installed: names to choose from, by field.  foreign: a hint on a flag that is none of its own.
     grouped: whether its help is asked for by group, since it has more options than a screen shows.
+    words: the first word of commands of their own (``init`` of ``config init``), with the summary of each.
     """
 
     name: str
@@ -369,6 +370,7 @@ class Subcommand(Struct, frozen=True):
     installed: Mapping[str, Sequence[str]] = {}
     foreign: Hint = _no_hint
     grouped: bool = False
+    words: Mapping[str, str] = {}
 
     def help(self, topics: Sequence[str] = (), *, terminal: bool = False) -> str:
         """The whole help; of a *grouped* command that of the *topics*, or without any the short one for a *terminal*."""
@@ -378,7 +380,7 @@ class Subcommand(Struct, frozen=True):
             return help_text.about(topics, self.options, self.installed)
         if self.grouped and terminal and not topics:
             return help_text.short(usage, self.summary, self.options)
-        return help_text.command(usage, text, self.options, self.installed, grouped=self.grouped)
+        return help_text.command(usage, text, self.options, self.installed, grouped=self.grouped, words=self.words)
 
     def miscounted(self, scan: Scan) -> list[UsageError]:
         """The errors of a scan with too few or too many words."""
@@ -387,6 +389,10 @@ class Subcommand(Struct, frozen=True):
         most = None if "..." in self.arguments else len(metavars)
         if len(scan.words) < least and not scan.errors:
             return [UsageError(f"aiperf {self.name} needs {' '.join(metavars)}", _all_options(self.name))]
+        if most == 0 and scan.words and self.words:
+            near = did_you_mean(scan.words[0], self.words, 1, 0.6)
+            wrong = f"there is no command '{self.name} {redact(scan.words[0])}'"
+            return [UsageError(wrong, f"aiperf {self.name} has the words {', '.join(self.words)}", *near)]
         if most is not None and len(scan.words) > most:
             extra = ", ".join(map(repr, map(redact, scan.words[most:])))
             wanted = f"takes {self.arguments}" if self.arguments else "takes only options"

@@ -44,15 +44,19 @@ def width() -> int:
 
 
 def command(
-    usage: str, summary: str, options: Sequence[Option], installed: Mapping[str, Sequence[str]], *, grouped: bool = False
-) -> str:
+    usage: str, summary: str, options: Sequence[Option], installed: Mapping[str, Sequence[str]], *, grouped: bool = False,
+    words: Mapping[str, str] = {},
+) -> str:  # fmt: skip
     """A command's whole help.  *installed*: names to choose from, by the field of an option that takes one.
 
-    *grouped*: it ends with how to ask for a part of it.
+    *grouped*: it ends with how to ask for a part of it.  *words*: of commands below it, with their summaries.
     """
     columns = width()
     groups = by_heading(option.spec for option in options)
-    lines = [*_title(usage, summary, columns), *_sections(groups, options, installed)]
+    lines = _title(usage, summary, columns)
+    if words:
+        lines += ["Words, each with options of its own:", *table(words.items(), columns), ""]
+    lines += _sections(groups, options, installed)
     lines += ["Other:", *wrapped("-h, --help", columns, "  "), *wrapped("Show this text.", columns, "      ")]
     if grouped:
         parts = "These are all options.  Less: --help GROUP, or --help OPTION"

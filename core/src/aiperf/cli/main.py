@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from aiperf import environment
-from aiperf.cli import help_text
+from aiperf.cli import help_text, nested
 from aiperf.cli.commandline import (
     CONFIG,
     DISABLED,
@@ -92,6 +92,8 @@ def _main(words: list[str], registry: Registry | None) -> int:
     line = CommandLine(words[1:])
     with_file = canonical(name) == "profile" and not line.asks_for_help
     registry, file = opened(registry or Registry.discover(), line, errors, with_file=with_file)
+    if (spoken := nested.spoken(registry, words)) is not None:
+        name, line = spoken, CommandLine(words[2:])
     if "_AIPERF_COMPLETE" in os.environ or name.partition("=")[0] in ("--install-completion", "--show-completion"):
         return _completed(registry, words)
     commands = _commands(registry, only=name)
@@ -175,18 +177,18 @@ def _top(words: list[str], commands: list[Subcommand]) -> int:
     """``aiperf`` with no command: its help."""
     flag = words[0].partition("=")[0] if words else "--help"
     if flag in ("--help", "-h"):
-        print(help_text.top(SUMMARY, {command.name: command.summary for command in commands}), end="")
+        print(help_text.top(SUMMARY, {one.name: nested.listed(one) for one in commands if " " not in one.name}), end="")
         return 0
     if near := did_you_mean(flag, ["--help", "--version"], 1, 0.7) if flag != "-V" else ["did you mean --version?"]:
         raise UsageError(f"unknown option {flag}", *near)
-    names = ", ".join(command.name for command in commands)
+    names = ", ".join(command.name for command in commands if " " not in command.name)
     raise UsageError(f"unknown option {flag}", f"options follow a command: {names}", "for example: aiperf profile --help")
 
 
 def _refuse_command(name: str, registry: Registry, commands: list[Subcommand]) -> NoReturn:
     if registry.find("commands", name) is not None:
         registry.ref("commands", name)  # raises the reason why the plugin can't be used
-    names = [command.name for command in commands]
+    names = [command.name for command in commands if " " not in command.name]
     if answer := unknown_command(name, registry):
         raise UsageError(f"there is no command {name!r}", answer)
     hints = where_is("commands", name, registry, did_you_mean(name, names, 1, 0.6))
@@ -248,12 +250,13 @@ def _commands(registry: Registry, *, only: str = "", everything: bool = False) -
         from aiperf.cli.plugins import plugins_command
 
         commands.append(plugins_command(registry, PLUGINS, (PINS, DISABLED)))
-    return commands + [
-        _plugin_command(registry, plugin, whole=everything or canonical(only) == canonical(plugin.name)) for plugin in plugins
-    ]
+    return nested.joined(commands + [
+        _plugin_command(registry, plugin, name, whole=everything or canonical(only) == canonical(name))
+        for plugin, name in zip(plugins, map(nested.name_of, plugins), strict=True)
+    ])  # fmt: skip
 
 
-def _plugin_command(registry: Registry, plugin: Descriptor, *, whole: bool) -> Subcommand:
+def _plugin_command(registry: Registry, plugin: Descriptor, name: str, *, whole: bool) -> Subcommand:
     categories = plugin.capabilities.get("options_of", ()) if whole else ()
     owners = [plugin, *(owner for category in categories for owner in registry.all(category))]
 
@@ -278,7 +281,6 @@ def _plugin_command(registry: Registry, plugin: Descriptor, *, whole: bool) -> S
         return code
 
     arguments, more = (str(plugin.capabilities.get(key, "")) for key in ("arguments", "help"))
-    name = plugin.name.replace("_", "-")
     return Subcommand(name, plugin.summary, options_of((), owners), prepare, arguments, more)
 
 

@@ -102,6 +102,11 @@ def read_row(plain: Any) -> ManifestRow:
         facts = _converted(row.capabilities, DatasetFacts, "has a bad row: capabilities")
         if len(set(map(canonical, facts.names))) < len(facts.names):
             raise ManifestError("has a bad row: capabilities: names has one twice")
+    if row.category == "commands" and "word" in row.capabilities:
+        word = row.capabilities["word"]
+        if not isinstance(word, str) or len(word.split(" ")) != 2 or canonical(word.replace(" ", "_")) != canonical(row.name):
+            wanted = f"such as 'config init' for a plugin config_init; this plugin is {row.name}"
+            raise ManifestError(f"has a bad row: capabilities: word {word!r} is not two words that make its name, {wanted}")
     if row.category == "exporters":
         for name in _converted(row.capabilities.get("files", {}), dict[str, str], _BAD_FILES).values():
             if "/" in name or name in ("", ".", ".."):

@@ -1,6 +1,10 @@
 """The contract of a subcommand: ``aiperf simulate`` and the like are plugins too.
 
 Options come from the command's options class, as everywhere else; positional words are named by *arguments*.
+
+A word of a command is a command, too: the manifest of a plugin ``config_init`` says ``capabilities: {word: "config init"}``,
+and ``aiperf config init`` runs it, with options and help of its own.  Any package may add a word to any command.  A plugin
+``config`` beside it is what ``aiperf config`` without such a word runs; without one that is an error which lists the words.
 """
 
 from __future__ import annotations

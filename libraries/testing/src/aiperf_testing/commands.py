@@ -26,9 +26,10 @@ class CommandContract:
     command: ClassVar[type[Command]]
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        name = check_row("commands", self.command).name
+        row = check_row("commands", self.command)
+        name = row.capabilities.get("word") or row.name.replace("_", "-")
         return subprocess.run(
-            [sys.executable, "-P", "-m", "aiperf", name.replace("_", "-"), *words],
+            [sys.executable, "-P", "-m", "aiperf", *name.split(), *words],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
         )  # fmt: skip
 

@@ -41,9 +41,13 @@ class Completion(LineCompleter[None]):
             return _of_shell(flag, more)
         app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
         app.callback(invoke_without_command=True)(_top)  # without a callback Typer drops the name of a single command
+        groups = {command.name: _group(app, command) for command in commands if command.words}
         for command in commands:
+            if command.words:
+                continue
+            first, _, word = command.name.partition(" ")
             function = _function(command, Words(self.registry, command.name))
-            app.command(command.name, help=command.summary, add_help_option=False)(function)
+            (groups[first] if word else app).command(word or first, help=command.summary, add_help_option=False)(function)
         try:
             code = typer.main.get_command(app).main(list(words), prog_name="aiperf", standalone_mode=False)
         except typer.TyperException as error:
@@ -102,11 +106,19 @@ def _shell_and_output(flag: str, words: Sequence[str]) -> tuple[str, str]:
     return found["--shell"], found["--output"]
 
 
+def _group(app: typer.Typer, command: Subcommand) -> typer.Typer:
+    """A command with words, as an application below *app*."""
+    group = typer.Typer(rich_markup_mode=None)
+    group.callback(invoke_without_command=True)(_function(command, None))
+    app.add_typer(group, name=command.name, help=command.summary, add_help_option=False)
+    return group
+
+
 def _top() -> None:
     """The application without a command."""
 
 
-def _function(command: Subcommand, words: Words) -> Callable[..., None]:
+def _function(command: Subcommand, words: Words | None) -> Callable[..., None]:
     """A function whose signature has a parameter for each option, and one for the words."""
 
     def function(**_: object) -> None:

@@ -14,7 +14,7 @@ class Words:
     """
 
     def __init__(self, registry: InstalledPlugins, command: str) -> None:
-        plugin = registry.find("commands", command)
+        plugin = registry.find("commands", command.replace(" ", "_"))
         self._registry = registry
         self._forms = [] if plugin is None else [str(form).split() for form in plugin.capabilities.get("completes", ())]
 

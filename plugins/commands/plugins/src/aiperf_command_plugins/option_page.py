@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from aiperf.parts.tools import FIRST, KernelOptions, by_heading, options_schema
+from aiperf.parts.tools import FIRST, KernelOptions, ManifestRow, by_heading, options_schema
 from aiperf.sdk.registry import Descriptor, InstalledPlugins, OptionSpec
 
 _HEAD = """\
@@ -31,7 +31,7 @@ def page(registry: InstalledPlugins) -> str:
     """The whole page; every option has its row."""
     parts = [_HEAD.format(what=_ALL), *_kernel(registry)]
     for plugin in _owners(registry):
-        title = owner(plugin.category, plugin.name)
+        title = owner(plugin)
         parts.append(f"\n## {title}\n\nOf {plugin.distribution}.\n")
         parts += table(plugin.options, "" if plugin.category == "commands" else plugin.key)
     return "\n".join(parts)
@@ -47,9 +47,11 @@ def _kernel(registry: InstalledPlugins) -> Iterator[str]:
         yield from (f"\n### {heading}\n", *table(specs))
 
 
-def owner(category: str, name: str) -> str:
+def owner(plugin: Descriptor | ManifestRow) -> str:
     """Whose options they are, for a heading."""
-    return f"`aiperf {name.replace('_', '-')}`" if category == "commands" else f"`{category}:{name}`"
+    if plugin.category != "commands":
+        return f"`{plugin.category}:{plugin.name}`"
+    return f"`aiperf {plugin.capabilities.get('word') or plugin.name.replace('_', '-')}`"
 
 
 def table(specs: Iterable[OptionSpec], key: str = "") -> Iterator[str]:

@@ -62,7 +62,7 @@ def _section(registry: InstalledPlugins, where: Path) -> Iterator[str]:
     yield from metric_page.section(registry, [row.name for row in rows if row.category == "metrics"])
     for row in rows:
         if row.options or row.option_groups:
-            yield from ("", f"## Options of {option_page.owner(row.category, row.name)}", "")
+            yield from ("", f"## Options of {option_page.owner(row)}", "")
             owner = "" if row.category == "commands" else f"{row.category}:{row.name}"
             yield from option_page.table(row.options, owner) if row.options else ()
             groups = " and ".join(f"`{name}`" for name in row.option_groups)

@@ -83,6 +83,14 @@ class Greet(Command):
         return 0
 
 
+class GreetTwice(Command):
+    arguments = "NAME"
+
+    def run(self, options: Any, words: Sequence[str]) -> int:
+        print(f"Hello again, {' '.join(words)}!")
+        return 0
+
+
 class Notes(Configuration):
     """A note a line: ``--osl 6``.  A flag of any package is known."""
 
