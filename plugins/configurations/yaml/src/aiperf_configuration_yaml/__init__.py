@@ -17,6 +17,7 @@ from typing import Any
 from aiperf import ConfigError, UsageError
 from aiperf.sdk.configuration import Configuration, Option, OptionValue
 from aiperf.sdk.descriptor import OptionSpec, canonical
+from aiperf.sdk.study import Setting
 
 from aiperf_configuration_yaml.entries import Entry, read
 from aiperf_configuration_yaml.records import written
@@ -67,7 +68,11 @@ class Yaml(Configuration):
         pins, off = sections.get("pins"), sections.get("disabled")
         return ({"pins": _pins(pins)} if pins is not None else {}) | ({"disabled": _texts(off)} if off is not None else {})
 
-    def values(self, options: Sequence[Option]) -> list[OptionValue | UsageError]:
+    def values(
+        self, options: Sequence[Option], parameters: Mapping[str, Setting] | None = None
+    ) -> list[OptionValue | UsageError]:
+        if parameters:
+            raise ConfigError(f"{self._name}: its values can't be replaced", "one file is one run")
         file = _FileValues(self._name)
         _Reading(file, options).top(self._root, self._name)
         return [*file.given.values(), *file.errors]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from aiperf import (
 )  # fmt: skip
 from aiperf.sdk.configuration import Configuration, Option, OptionValue
 from aiperf.sdk.series import Sample
+from aiperf.sdk.study import Setting
 from aiperf.sdk.table import SummaryTable, TableColumn, Tables
 
 
@@ -101,7 +102,9 @@ class Notes(Configuration):
         except (OSError, ValueError) as error:
             raise ConfigError(f"{path} can't be read: {error}") from error
 
-    def values(self, options: Sequence[Option]) -> Iterator[OptionValue | UsageError]:
+    def values(
+        self, options: Sequence[Option], parameters: Mapping[str, Setting] | None = None
+    ) -> Iterator[OptionValue | UsageError]:
         known = {flag: option for option in options for flag in option.spec.flags}
         for line, note in enumerate(self.notes, 1):
             flag, *words = note or [""]
