@@ -34,6 +34,7 @@ HOMONYMS = {
         "shuffle": "sdk/draws.py", "advice": "sdk/verdict.py",
     },
     "how quantiles are interpolated": {"linear": "sdk/definition.py"},
+    "how a range is divided": {"linear": "sdk/study.py"},
     "a name in Python": {
         "paced": "registry/hooks.py", "report": "parts/*", "validate": "parts/*", "columns": "sdk/ui.py",
         "plot": "sdk/categories.py", "plugins": "registry/third_party.py sdk/table.py",

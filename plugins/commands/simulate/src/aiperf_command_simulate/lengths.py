@@ -8,13 +8,13 @@ import random
 from aiperf_command_simulate.answer import Length
 from aiperf_command_simulate.dialect import Ask, AskError
 from aiperf_command_simulate.faults import Faults
-from aiperf_command_simulate.scenario import Scenario
+from aiperf_command_simulate.scenario import ServerScenario
 
 
 class Lengths:
     """Lengths of choices, from what was asked, the faults of the request, and the scenario's chance."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: ServerScenario) -> None:
         self._scenario = scenario
         self._dice = random.Random(f"lengths {scenario.seed}")
 

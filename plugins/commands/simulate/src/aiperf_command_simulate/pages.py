@@ -13,7 +13,7 @@ from aiperf_command_simulate.engines import EngineState, ModelState, engine_page
 from aiperf_command_simulate.families import OPENMETRICS, TEXT, exposition
 from aiperf_command_simulate.http1 import Connection, Request
 from aiperf_command_simulate.meters import Meters
-from aiperf_command_simulate.scenario import Scenario
+from aiperf_command_simulate.scenario import ServerScenario
 from aiperf_command_simulate.truth import Truth
 
 ANY_MODEL = "simulated"
@@ -24,7 +24,7 @@ class Pages:
     """What is answered without the engine.  *meters*: by model.  *created_s*: when the models were, by the wall clock."""
 
     def __init__(
-        self, scenario: Scenario, engine: Engine[Choice], truth: Truth, meters: dict[str, Meters], created_s: int
+        self, scenario: ServerScenario, engine: Engine[Choice], truth: Truth, meters: dict[str, Meters], created_s: int
     ) -> None:
         self._scenario, self._engine, self._truth, self._meters = scenario, engine, truth, meters
         self._created_s = created_s

@@ -12,7 +12,7 @@ import sys
 from aiperf.sdk.errors import AiperfError
 
 from aiperf_command_simulate.http1 import Connection
-from aiperf_command_simulate.scenario import Scenario
+from aiperf_command_simulate.scenario import ServerScenario
 from aiperf_command_simulate.server import Server
 
 
@@ -45,7 +45,7 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(scenario: Scenario, sock: socket.socket) -> str:
+async def _serve(scenario: ServerScenario, sock: socket.socket) -> str:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     if sys.platform != "win32":
@@ -70,7 +70,7 @@ async def _serve(scenario: Scenario, sock: socket.socket) -> str:
     return totals
 
 
-def serve(scenario: Scenario) -> None:
+def serve(scenario: ServerScenario) -> None:
     """Serve until Ctrl-C or SIGTERM, then print the totals to stderr.
 
     Raises:

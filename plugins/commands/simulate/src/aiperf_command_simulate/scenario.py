@@ -14,7 +14,7 @@ from aiperf_command_simulate.engine import EngineModel
 from aiperf_command_simulate.faults import FaultError, Faults, Odds, parse_odds
 
 
-class Scenario(Struct, frozen=True):
+class ServerScenario(Struct, frozen=True):
     """models: names served; any name is where it is empty.  stop_tokens: mean length at which answers end of themselves."""
 
     host: str
@@ -47,7 +47,7 @@ def _ns(value: float, unit_ns: int) -> int:
     return round(value * unit_ns)
 
 
-def scenario(options: Any) -> Scenario:
+def scenario(options: Any) -> ServerScenario:
     """The scenario that validated options describe.
 
     Raises:
@@ -65,7 +65,7 @@ def scenario(options: Any) -> Scenario:
     drafts = _drafts(options.spec_decode, errors)
     if errors:
         raise ConfigErrors(errors)
-    return Scenario(
+    return ServerScenario(
         host=options.host,
         port=options.port,
         tls=tls,

@@ -23,7 +23,7 @@ from aiperf_command_simulate.lengths import Lengths
 from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.pages import ANY_MODEL, Pages
 from aiperf_command_simulate.prefix import block_keys, token_count
-from aiperf_command_simulate.scenario import Scenario
+from aiperf_command_simulate.scenario import ServerScenario
 from aiperf_command_simulate.truth import CLIENT_GONE, COMPLETED, FAILED, REFUSED, Record, Truth
 from aiperf_command_simulate.words import Wording
 
@@ -49,7 +49,7 @@ class Server:
     """
 
     def __init__(
-        self, scenario: Scenario, loop: asyncio.AbstractEventLoop, routes: ListOf[Dialect | Page] | None = None
+        self, scenario: ServerScenario, loop: asyncio.AbstractEventLoop, routes: ListOf[Dialect | Page] | None = None
     ) -> None:
         self.scenario = scenario
         self.truth = Truth(scenario.truth_log)

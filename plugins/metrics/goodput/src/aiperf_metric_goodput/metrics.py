@@ -23,7 +23,7 @@ _ORDER = 1000
 
 def metrics_of(bounds: Iterable[tuple[Slo, Metric]]) -> list[MetricDeclaration]:
     """The metrics of these objectives.  *bounds*: each objective with the metric that it bounds."""
-    objectives = [Objective(slo, metric) for slo, metric in bounds]
+    objectives = [ServiceObjective(slo, metric) for slo, metric in bounds]
     per_request = [objective for objective in objectives if objective.slo.percentile is None]
     metrics: list[MetricDeclaration] = []
     if per_request:
@@ -35,7 +35,7 @@ def metrics_of(bounds: Iterable[tuple[Slo, Metric]]) -> list[MetricDeclaration]:
     return metrics
 
 
-class Objective(Struct, frozen=True):
+class ServiceObjective(Struct, frozen=True):
     """An objective and the metric that it bounds."""
 
     slo: Slo
@@ -76,7 +76,7 @@ class GoodRequestCount(Metric):
     unit = Unit.REQUESTS
     fold = Aggregation.SUM
 
-    def __init__(self, objectives: Sequence[Objective]) -> None:
+    def __init__(self, objectives: Sequence[ServiceObjective]) -> None:
         self.objectives = objectives
         self.needs = tuple(dict.fromkeys(objective.slo.tag for objective in objectives))
 
@@ -123,7 +123,7 @@ class FailedAlone(Metric):
     fold = Aggregation.SUM
     per_record = False
 
-    def __init__(self, place: int, objectives: Sequence[Objective]) -> None:
+    def __init__(self, place: int, objectives: Sequence[ServiceObjective]) -> None:
         """*place*: index of the objective in *objectives*."""
         self.place, self.objectives = place, objectives
         objective = objectives[place]
@@ -148,7 +148,7 @@ class FailedAlone(Metric):
 class _OfPercentile(RunMetric):
     """An objective of the run.  Failed requests count as infinitely slow, where the metric has adjusted values."""
 
-    def __init__(self, objective: Objective, what: str) -> None:
+    def __init__(self, objective: ServiceObjective, what: str) -> None:
         self.objective = objective
         slo = objective.slo
         self.needs = (slo.tag,)
@@ -173,7 +173,7 @@ class PercentileAttained(_OfPercentile):
     unit = Unit.RATIO
     larger_is_better = True
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: ServiceObjective) -> None:
         super().__init__(objective, "attained")
 
     def number(self, run: Totals) -> float | None:
@@ -186,7 +186,7 @@ class PercentileMargin(_OfPercentile):
 
     larger_is_better = True
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: ServiceObjective) -> None:
         super().__init__(objective, "margin")
         self.unit = objective.metric.shown
 
