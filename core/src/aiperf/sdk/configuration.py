@@ -46,7 +46,8 @@ class SweepSection(Struct, frozen=True):
     """The part of a file that makes cells.
 
     planner: name of the planner (``grid``).  dimensions, scenarios: their paths are keys for *parameters* of
-    :meth:`Configuration.values`.  settings: keys for the planner, in snake_case.  typed: place in the file, for messages.
+    :meth:`Configuration.values`.  typed: place in the file, for messages.
+    settings: the other keys of the section, for the planner, in snake_case.  places: of each of these, for messages.
     """
 
     planner: str
@@ -54,6 +55,7 @@ class SweepSection(Struct, frozen=True):
     dimensions: tuple[Dimension, ...] = ()
     scenarios: tuple[Scenario, ...] = ()
     settings: Mapping[str, Any] = {}
+    places: Mapping[str, str] = {}
 
 
 class Configuration:
@@ -72,8 +74,10 @@ class Configuration:
         """The words of ``--plugin`` and ``--disable-plugin``, as ``pins`` and ``disabled``; asked before :meth:`values`."""
         return {}
 
-    def sweep(self) -> SweepSection | None:
+    def sweep(self, options: Sequence[Option] = ()) -> SweepSection | None:
         """The cells that the file asks for; None where it is one run, repeated or not.
+
+        *options*: of the kernel and of all plugins in use; a key that is the place of one is none of the planner's settings.
 
         Raises:
             ConfigError: The section can't be read; the message names path and line.

@@ -10,6 +10,7 @@ import pytest
 from aiperf.errors import AiperfError, ConfigError, UsageError
 from aiperf.registry.registry import Registry
 from aiperf.sdk.configuration import Configuration, Option, OptionTarget, OptionValue
+from aiperf.sdk.study import Setting
 
 from aiperf_testing.findings import shown
 from aiperf_testing.manifests import check_row
@@ -27,12 +28,14 @@ class ConfigurationContract:
             mistake = "concurency = 4"
 
     A flag that is on is ``True`` in *sets*.  *mistake*: the text of a file with an unknown option.
+    *cells*: the text of a file with lists of values, for formats that have such files.
     """
 
     configuration: ClassVar[type[Configuration]]
     example: ClassVar[str]
     sets: ClassVar[Mapping[str, object]]
     mistake: ClassVar[str]
+    cells: ClassVar[str] = ""
 
     def _suffix(self) -> str:
         suffixes = check_row("configurations", self.configuration).capabilities.get("suffixes", ())
@@ -80,6 +83,34 @@ class ConfigurationContract:
         assert errors and all(f"run{self._suffix()}" in error.message for error in errors), (
             f"the mistake gave {shown(errors)}: at least one UsageError, each with the file's name and line, was expected"
         )
+
+    def test_a_file_of_one_run_has_no_cells(self, tmp_path: Path) -> None:
+        path = tmp_path / f"run{self._suffix()}"
+        path.write_text(self.example)
+        section = type(self).configuration(path).sweep(_OPTIONS)
+        assert section is None, f"the example of one run gave the cells {shown(section)}: sweep must give None"
+
+    def test_each_value_of_a_list_makes_a_cell_of_its_own(self, tmp_path: Path) -> None:
+        if not self.cells:
+            return
+        path = tmp_path / f"run{self._suffix()}"
+        path.write_text(self.cells)
+        file = type(self).configuration(path)
+        section = file.sweep(_OPTIONS)
+        assert section is not None and section.dimensions and path.name in section.typed, (
+            f"the file with cells gave {shown(section)}: its lists are dimensions, and typed names the file"
+        )
+        for dimension in section.dimensions:
+            made = [self._given(file, {dimension.path: value}) for value in dimension.values]
+            assert all(made.count(each) == 1 for each in made), (
+                f"the values of {dimension.path} gave {shown(made)}: each must change what the file sets"
+            )
+
+    def _given(self, file: Configuration, parameters: dict[str, Setting]) -> list[tuple[str, list[str], bool | None]]:
+        values = list(file.values(_OPTIONS, parameters))
+        errors = [value.lines() for value in values if isinstance(value, UsageError)]
+        assert errors == [], f"a cell with {shown(parameters)} has errors: {shown(errors)}"
+        return [(each.option.spec.field, each.values, each.on) for each in values if isinstance(each, OptionValue)]
 
     def test_pins_and_disabled_plugins_are_words(self, tmp_path: Path) -> None:
         path = tmp_path / f"run{self._suffix()}"

@@ -14,3 +14,4 @@ class TestItKeepsTheContract(ConfigurationContract):
     example = 'model = ["a", "b"]\nstreaming = true\nrequest-count = 7\n'
     sets = SETS
     mistake = "request-cuont = 7\n"
+    cells = 'model = ["a"]\n[cells]\nconcurrency = [1, 2]\n'

@@ -1,4 +1,7 @@
-"""A YAML file as entries that know their line, with ``${VARIABLE}`` filled in from the environment."""
+"""A YAML file as entries that know their line, with ``${VARIABLE}`` filled in from the environment.
+
+Expressions stand in them as written.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,6 @@ from aiperf import ConfigError
 from msgspec import Struct
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::([^}]*))?\}")
-_TEMPLATE = "benchmark.endpoint.template.body "
-"""The place of a template, which has expressions of its own."""
 _MERGE = "tag:yaml.org,2002:merge"
 _MOST_REPEATED = 10_000
 """Values that aliases repeat: a few lines of YAML can stand for more than memory holds."""
@@ -83,9 +84,20 @@ class _Reader:
         if not isinstance(node, yaml.MappingNode):
             value = self._loader.construct_object(node)
             text = not isinstance(value, bool | int | float | None)
-            return Entry(path, line, _substituted(str(node.value), f"{path} ({self._name}:{line})") if text else value)
+            return Entry(path, line, self._substituted(node, f"{path} ({self._name}:{line})") if text else value)
         start = f"{path}." if path else ""
         return Entry(path, line, {key: self.entry(value, f"{start}{key}", inside) for key, value in self._below(node).items()})
+
+    def _substituted(self, node: Any, where: str) -> Any:
+        """The text with variables of the environment; of ``variables`` the value that an unquoted one then has."""
+        text = _substituted(str(node.value), where)
+        if text == node.value or node.style is not None or not where.startswith("variables."):
+            return text
+        import yaml
+
+        tag = self._loader.resolve(yaml.ScalarNode, text, (True, False))
+        value = self._loader.construct_object(yaml.ScalarNode(tag, text))
+        return value if isinstance(value, bool | int | float) else text
 
     def _below(self, node: Any) -> dict[str, Any]:
         """The nodes of a mapping by key."""
@@ -127,9 +139,6 @@ def _targets(node: Any) -> list[Any]:
 
 def _substituted(text: str, where: str) -> str:
     """The text with ``${VARIABLE}`` and ``${VARIABLE:default}`` from the environment."""
-    if ("{{" in text or "{%" in text) and not where.startswith(_TEMPLATE):
-        raise ConfigError(f"{where}: expressions are not computed here", "write the value, or ${VARIABLE:default}")
-
     def value(match: re.Match[str]) -> str:
         text = os.environ.get(match[1], match[2])
         if text is None:

@@ -6,16 +6,20 @@
     model = ["my-model"]
     streaming = true
     request-count = 100
+
+    [cells]  # a run for each combination of these
+    concurrency = [1, 2, 4]
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aiperf import ConfigError, UsageError
-from aiperf.sdk.configuration import Configuration, Option, OptionValue
+from aiperf.sdk.configuration import Configuration, Option, OptionValue, SweepSection
+from aiperf.sdk.study import Dimension, Setting
 
 
 class {{ cookiecutter.__class }}(Configuration):
@@ -30,9 +34,20 @@ class {{ cookiecutter.__class }}(Configuration):
         except ValueError as error:  # no UTF-8, or no TOML; the error names the line
             raise ConfigError(f"{path} is not TOML: {error}") from error
 
-    def values(self, options: Sequence[Option]) -> Iterator[OptionValue | UsageError]:
+    def sweep(self, options: Sequence[Option] = ()) -> SweepSection | None:
+        cells = self.table.get("cells")
+        if cells is None:
+            return None
+        if not isinstance(cells, dict) or not all(isinstance(values, list) and values for values in cells.values()):
+            raise ConfigError(f"[cells] ({self.name}): each key has a list of values")
+        return SweepSection("grid", f"[cells] ({self.name})", tuple(Dimension(key, key, tuple(cells[key])) for key in cells))
+
+    def values(
+        self, options: Sequence[Option], parameters: Mapping[str, Setting] | None = None
+    ) -> Iterator[OptionValue | UsageError]:
         by_flag = {flag: option for option in options for flag in option.spec.flags}
-        for key, value in self.table.items():
+        table = {key: value for key, value in self.table.items() if key != "cells"} | dict(parameters or {})
+        for key, value in table.items():
             option = by_flag.get(f"--{key}")
             where = f"{key} ({self.name})"
             if option is None:
