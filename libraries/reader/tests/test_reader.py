@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -310,6 +311,53 @@ def test_without_a_compiler_the_package_is_made_without_the_file(tmp_path: Path)
     )  # fmt: skip
     assert done.stdout.endswith("aiperf_reader-0.1.0-py3-none-any.whl\n")
     assert "made without its compiled file: no compiler" in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+def test_segments_that_come_beside_a_read_are_not_called_hidden_in_it(tmp_path: Path) -> None:
+    """Each byte is a segment.  Where several come on one side and one at least on the other, the count may be too high."""
+    program = tmp_path / "counts"
+    sources = [str(Path(__file__).parent / "counts.c"), str(PACKAGE / "reader.c")]
+    words = ["-std=c11", "-O1", "-pthread", f"-I{PACKAGE}", "-Wl,--wrap=recvmsg", "-o", str(program), *sources]
+    subprocess.run([str(COMPILER), *words], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=300)
+    reads = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
+    assert {(before, behind) for before, behind, *_ in reads} == {(n, m) for n in range(4) for m in range(4)}
+    for before, behind, segments, hidden in reads:
+        most = 0 if before == 0 or behind == 0 else before + behind - 2
+        assert segments - 1 <= hidden <= segments - 1 + most, (before, behind, segments, hidden)
+
+
+def segments_of(sock: socket.socket) -> int:
+    """Data segments that the kernel has received: u32 at byte 152 of linux/tcp.h's tcp_info."""
+    return int(struct.unpack_from("=I", sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192), 152)[0])
+
+
+@pytest.mark.parametrize("busy", [0, 2])
+def test_every_segment_is_counted_while_segments_keep_coming(reader: SocketReader, pair: Pair, busy: int) -> None:
+    """Never too few in all, and too many only where segments came on both sides of a read."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
+    reader.add(pair.near.fileno())
+
+    def speak() -> None:
+        for number in range(3000):
+            pair.far.send(b"x")
+            if number % 3:
+                time.sleep(0.0001)
+        pair.far.shutdown(socket.SHUT_WR)
+
+    server = threading.Thread(target=speak)
+    server.start()
+    try:
+        found = taken(reader, ended)[:-1]
+    finally:
+        server.join()
+        for other in others:
+            other.kill()
+            other.wait()
+    counted, came = sum(1 + (each[4] & MOST) for each in found), segments_of(pair.near)
+    assert len(text(found)) == 3000
+    assert came <= counted <= 1.02 * came
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")

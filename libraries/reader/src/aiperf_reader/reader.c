@@ -41,7 +41,8 @@ struct reader_slot {
   _Atomic uint64_t word;
   _Atomic uint32_t published;     /* records in the ring so far, by the thread */
   uint32_t taken;                 /* records taken so far, by the loop */
-  uint32_t segments, reads;       /* data segments when the socket was last seen empty, and reads since */
+  uint64_t bytes;                 /* read so far, as the kernel counts them */
+  uint32_t segments;              /* data segments read so far, at least */
   uint64_t look;                  /* the last look that found the socket readable */
   _Atomic int64_t added_ns;       /* from when on looks see it */
 };
@@ -92,22 +93,51 @@ static void wait_for_room(struct reader *reader) {
   atomic_fetch_add(&reader->paused_ns, (uint64_t)(now_ns() - began));
 }
 
-/* Data segments of this read beyond its first one.  The kernel's count is that of the read only while the socket is empty; if
-   more has come since, the earlier count goes on, and the next one is too high rather than too low. */
-static uint32_t hidden_segments(struct reader_slot *slot, int descriptor) {
+/* What the kernel counts of a socket: data segments that have come, and their bytes, both under the socket's lock. */
+struct counts {
+  uint64_t bytes;
+  uint32_t segments;
+};
+
+static bool count_arrived(int descriptor, struct counts *counts) {
   struct tcp_info info;
   socklen_t size = sizeof info;
-  int unread = 0;
-  slot->reads++;
-  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) return 0;
-  if (size < offsetof(struct tcp_info, tcpi_data_segs_in) + sizeof info.tcpi_data_segs_in) return 0;
-  uint32_t since = info.tcpi_data_segs_in - slot->segments;
-  uint32_t hidden = since > slot->reads ? since - slot->reads : 0;
-  if (ioctl(descriptor, FIONREAD, &unread) == 0 && unread == 0) {
-    slot->segments = info.tcpi_data_segs_in;
-    slot->reads = 0;
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) < 0) return false;
+  if (size < offsetof(struct tcp_info, tcpi_data_segs_in) + sizeof info.tcpi_data_segs_in) return false;
+  *counts = (struct counts){info.tcpi_bytes_received, info.tcpi_data_segs_in};
+  return true;
+}
+
+/* Data segments of a read beyond its first one; *before*: the counts before the read, NULL where there are none.
+
+   The kernel counts what has come, which is what was read only where bytes that came are bytes that were read.  That holds of the
+   counts before the read if nothing came between them and the read, and of those behind the read if nothing came since.  One of
+   the two nearly always holds, and the segments are known.  Where segments came on both sides, at least one of them is in the read
+   and at least one is not.  A bound that is wider than one number makes this read's count, and the next one's, too high, never too
+   low.  The end of the stream and an urgent byte count as bytes and are not read: an empty socket sets the bytes right. */
+static uint32_t hidden_segments(struct reader_slot *slot, int descriptor, uint32_t length, const struct counts *before) {
+  struct counts behind;
+  uint32_t known = slot->segments;  /* read until now, at least */
+  uint32_t least = known + 1, most;
+  slot->bytes += length;
+  if (before == NULL) return 0;
+  if (before->bytes == slot->bytes) {
+    least = most = before->segments;
+  } else if (!count_arrived(descriptor, &behind)) {
+    return 0;
+  } else {
+    int unread = 0;
+    most = behind.segments;
+    if (behind.bytes == slot->bytes || (ioctl(descriptor, FIONREAD, &unread) == 0 && unread == 0)) {
+      least = most;
+      slot->bytes = behind.bytes;
+    } else if (before->bytes < slot->bytes && slot->bytes < behind.bytes) {
+      least = before->segments + 1;
+      most = behind.segments - 1;
+    }
   }
-  return hidden;
+  slot->segments = least;
+  return most - known > 1 ? most - known - 1 : 0;
 }
 
 static int64_t stamp_of(struct msghdr *message) {
@@ -142,6 +172,8 @@ static void read_once(struct reader *reader, uint64_t token) {
   struct iovec room = {.iov_base = reader->data + place, .iov_len = READER_READ_BYTES};
   struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   /* Before the read: what it leaves came later.  Behind it, another program may have had the core meanwhile. */
+  struct counts counts;
+  const struct counts *before = count_arrived(descriptor, &counts) ? &counts : NULL;
   int64_t read_ns = now_ns();
   ssize_t count = recvmsg(descriptor, &message, MSG_DONTWAIT);
   int error = count < 0 ? errno : 0;
@@ -158,7 +190,7 @@ static void read_once(struct reader *reader, uint64_t token) {
       .empty_ns = empty_ns,
       .at = reader->written,
       .length = count < 0 ? -error : (int32_t)count,
-      .hidden = count > 0 ? hidden_segments(slot, descriptor) : 0,
+      .hidden = count > 0 ? hidden_segments(slot, descriptor, (uint32_t)count, before) : 0,
   };
   if (count > 0) reader->written += (uint64_t)count;
   if (count <= 0) epoll_ctl(reader->epoll, EPOLL_CTL_DEL, descriptor, NULL);
@@ -260,8 +292,8 @@ int64_t reader_add(struct reader *reader, int descriptor) {
   if (++reader->generation >= 1u << 30) reader->generation = 1;
   uint32_t generation = reader->generation;
   struct reader_slot *slot = &reader->by_descriptor[descriptor];
-  slot->segments = slot->reads = slot->taken = 0;
-  slot->look = 0;
+  slot->segments = slot->taken = 0;
+  slot->bytes = slot->look = 0;
   atomic_store(&slot->added_ns, INT64_MAX);
   atomic_store(&slot->published, 0);
   atomic_store(&slot->word, WORD(generation, OPEN));

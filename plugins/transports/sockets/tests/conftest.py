@@ -19,14 +19,7 @@ _LOOPS_OWN = {
     "test_events_that_were_sent_together_hide_no_segment", "test_segments_that_were_read_together_are_counted",
     "test_what_comes_right_behind_a_read_is_later_than_it_and_counted",
 }  # fmt: skip
-"""Tests that need the loop to read late: the thread reads at once, and a segment that comes between a read and its count is
-counted once too often."""
-_LOOPS_OWN = {
-    "test_events_that_were_sent_together_hide_no_segment", "test_segments_that_were_read_together_are_counted",
-    "test_what_comes_right_behind_a_read_is_later_than_it_and_counted",
-}  # fmt: skip
-"""Tests that need the loop to read late: the thread reads at once, and a segment that comes between a read and its count is
-counted once too often."""
+"""Tests that need the loop to read late, or change how it reads: the thread reads at once."""
 
 
 @pytest.fixture(autouse=True, params=["python", "compiled"])
