@@ -26,14 +26,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from bench import machine
 from first import busy_processes
-from tools import Load, LoadError, Ours, Reference, Said, installed, profile_words, timed
+from tools import AiohttpLoop, Load, LoadError, Ours, Reference, Said, installed, profile_words, timed
 from truth import Seen, truthd
 
 Value: TypeAlias = Callable[[dict[str, Any], Said], float]
 """A figure, of what the server saw and the program took."""
 READERS = "compiled", "python"
-REFERENCE = "reference"
+REFERENCE, PEER = "reference", AiohttpLoop.name
 _REFERENCE_SHARE = 20
+RATE = 2000.0
+SLIPS = (50, "≤ 0.05"), (99, "≤ 0.5")
+"""Percentiles of the slip and what they must reach, in ms."""
 
 
 class Figure(NamedTuple):
@@ -57,7 +60,7 @@ class Table:
         self.values.setdefault(figure.what, {}).setdefault(reader, []).append(value)
 
     def lines(self) -> Iterator[str]:
-        sides = *READERS, REFERENCE
+        sides = *READERS, REFERENCE, PEER
         yield f"| what | goal | {' | '.join(sides)} | compiled / python |"
         yield "|---" * (len(sides) + 3) + "|"
         for what, figure in self.figures.items():
@@ -167,6 +170,32 @@ class Benchmark:
         figure = Figure("10,000 streams of a token a second: peak memory (summed PSS)", "MB", "≤ 1.1 ×", 0)
         self.speed("memory", load, (1000, 1000), (figure, lambda _, ran: ran.peak_mb or 0.0))
 
+    def rate(self) -> None:
+        """The peer sleeps until each request is due and starts a task for it, as the loop of ``vllm bench serve`` does."""
+        load = Load(0, round(20 * RATE * self.scale), 8, streaming=False, rate=RATE)
+        what = f"{RATE:,.0f} requests/s, two busy processes: slip"
+        own = [Figure(f"{what} in the report, p{n}", "ms", goal, 3) for n, goal in SLIPS]
+        seen = [Figure(f"{what} by the server, p{n}", "ms", goal, 3) for n, goal in SLIPS]
+        with truthd(1, 0) as server, busy_processes(2):
+            for reader in self.turns():
+                server.reset()
+                with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_DIR")) as folder:
+                    timed(profile_words(Ours().program, server.port, load, folder, "builtin"))
+                    summary = json.loads((Path(folder) / "profile_export_aiperf.json").read_text())
+                for figure, (percent, _) in zip(own, SLIPS, strict=True):
+                    self.table.add(figure, reader, summary["measurement"]["schedule_slip_ms"][f"p{percent}"])
+                self._slips(seen, reader, server.requests())
+            server.reset()
+            AiohttpLoop().run(server.port, load)
+            self._slips(seen, PEER, server.requests())
+
+    def _slips(self, figures: list[Figure], side: str, seen: Seen) -> None:
+        """How much later requests came to the server's socket than the one that came soonest for its turn."""
+        arrived = np.sort(seen.arrived)
+        late_ns = arrived - np.arange(len(arrived)) * 1e9 / RATE
+        for figure, (percent, _) in zip(figures, SLIPS, strict=True):
+            self.table.add(figure, side, float(np.percentile(late_ns - late_ns.min(), percent)) / 1e6)
+
     def start(self) -> None:
         wall, cpu = (Figure(f"ten requests: {what} of the program", "s", "≤ 1.03 ×", 3) for what in ("wall time", "CPU time"))
         self.speed("start", Load(10, 10, 32), (20, 5), (wall, lambda _, ran: ran.wall_s), (cpu, lambda _, ran: ran.cpu_s))
@@ -192,7 +221,7 @@ class _Run:
         self.journal_bytes = sum(path.stat().st_size for path in (folder / "journal").glob("shard-*.seg")) / chunks
 
 
-ROWS = "busy", "quiet", "cpu", "chunks", "requests", "memory", "start"
+ROWS = "busy", "quiet", "cpu", "chunks", "requests", "memory", "rate", "start"
 
 
 def main() -> int:

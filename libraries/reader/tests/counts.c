@@ -48,7 +48,7 @@ ssize_t __wrap_recvmsg(int descriptor, struct msghdr *message, int flags) {
 
 static struct reader_record next(struct reader *reader) {
   struct pollfd ready = {.fd = reader->ready, .events = POLLIN};
-  while (reader_waiting(reader) == 0) poll(&ready, 1, 1000);
+  while (reader_waiting(reader, 1) == 0) poll(&ready, 1, 1000);
   struct reader_record record = *reader_at(reader, 0);
   reader_taken(reader, 1);
   return record;

@@ -95,7 +95,7 @@ static void check(const struct reader_record *record) {
 }
 
 static void take(uint64_t most) {
-  uint64_t waiting = reader_waiting(&reader), count = waiting < most ? waiting : most;
+  uint64_t count = reader_waiting(&reader, most);
   for (uint64_t n = 0; n < count; n++) check(reader_at(&reader, n));
   reader_taken(&reader, count);
 }

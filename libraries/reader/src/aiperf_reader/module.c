@@ -130,8 +130,8 @@ static PyObject *row(struct reader *reader, const struct reader_record *record) 
 static PyObject *taken(Reader *self, PyObject *most) {
   Py_ssize_t wanted = PyLong_AsSsize_t(most);
   if ((wanted == -1 && PyErr_Occurred()) || stopped(self)) return NULL;
-  uint64_t waiting = reader_waiting(&self->reader);
-  uint64_t count = waiting < (uint64_t)wanted ? waiting : (uint64_t)wanted;
+  if (wanted < 0) wanted = 0;
+  uint64_t count = reader_waiting(&self->reader, (uint64_t)wanted);
   PyObject *rows = PyList_New((Py_ssize_t)count);
   for (uint64_t n = 0; rows != NULL && n < count; n++) {
     PyObject *each = row(&self->reader, reader_at(&self->reader, n));

@@ -128,12 +128,12 @@ static uint32_t hidden_segments(struct reader_slot *slot, int descriptor, uint32
   } else {
     int unread = 0;
     most = behind.segments;
-    if (behind.bytes == slot->bytes || (ioctl(descriptor, FIONREAD, &unread) == 0 && unread == 0)) {
-      least = most;
-      slot->bytes = behind.bytes;
-    } else if (before->bytes < slot->bytes && slot->bytes < behind.bytes) {
+    if (before->bytes < slot->bytes && slot->bytes < behind.bytes) {
       least = before->segments + 1;
       most = behind.segments - 1;
+    } else if (behind.bytes == slot->bytes || (ioctl(descriptor, FIONREAD, &unread) == 0 && unread == 0)) {
+      least = most;
+      slot->bytes = behind.bytes;
     }
   }
   slot->segments = least;
@@ -328,10 +328,13 @@ bool reader_quiet(struct reader *reader, uint64_t token) {
   return atomic_load(&slot->word) == WORD(generation_of(token), OPEN) && atomic_load(&slot->published) == slot->taken;
 }
 
-uint64_t reader_waiting(struct reader *reader) {
+uint64_t reader_waiting(struct reader *reader, uint64_t most) {
+  uint64_t tail = atomic_load_explicit(&reader->tail, memory_order_relaxed);
+  if (atomic_load(&reader->head) - tail > most) return most;  /* the rest is still told: two calls of the system less */
   drain(reader->ready);
   atomic_store(&reader->told, false);  /* before the look: what comes behind it is told again */
-  return atomic_load(&reader->head) - atomic_load_explicit(&reader->tail, memory_order_relaxed);
+  uint64_t waiting = atomic_load(&reader->head) - tail;
+  return waiting < most ? waiting : most;
 }
 
 struct reader_record *reader_at(struct reader *reader, uint64_t n) {

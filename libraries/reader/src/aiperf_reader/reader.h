@@ -63,8 +63,8 @@ int64_t reader_add(struct reader *reader, int descriptor);
 void reader_remove(struct reader *reader, uint64_t token);
 /* Whether no read of the socket is in the ring or under way, nor its end. */
 bool reader_quiet(struct reader *reader, uint64_t token);
-/* Records that can be taken, from the first, of which reader_record gives the n-th; then so many are given back. */
-uint64_t reader_waiting(struct reader *reader);
+/* Records that can be taken, *most* at most, of which reader_at gives the n-th; then so many are given back. */
+uint64_t reader_waiting(struct reader *reader, uint64_t most);
 struct reader_record *reader_at(struct reader *reader, uint64_t n);
 const char *reader_data(struct reader *reader, const struct reader_record *record);
 void reader_taken(struct reader *reader, uint64_t count);
