@@ -75,6 +75,37 @@ def test_new_shapes_reach_readers(tmp_path: Path) -> None:
         assert [store.shape(entry, 0) for entry in range(3)] == [0, 1, 2]
 
 
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_files_do_not_tell_whether_a_data_set_was_published(tmp_path: Path) -> None:
+    """On a busy machine a load begins before its data set is whole, and on an idle one it does not."""
+    at_once, grown = tmp_path / "at once", tmp_path / "grown"
+    for folder in (at_once, grown):
+        folder.mkdir()
+        with StoreWriter(folder) as writer:
+            add(writer, 0)
+            if folder == grown:
+                writer.publish()
+                early = Store(folder)
+                assert not early.complete and "dataset.ready" in names(folder)
+            add(writer, 1)
+    assert names(grown) == names(at_once)
+    assert early.grow() and early.entries == 2
+    assert Store(grown).complete and [seen(Store(grown), entry) for entry in (0, 1)] == [seen(early, 0), seen(early, 1)]
+
+
+def test_a_build_that_ends_early_leaves_what_it_made(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path) as writer:
+        writer.out_of_order(5)
+        for number in (4, 2):
+            add(writer, number)
+        writer.publish()
+    store = Store(tmp_path)
+    assert (list(store.readable()), seen(store, 4), store.entries) == ([2, 4], ("c4", 1, b"4", 4), 0)
+
+
 def test_what_a_dead_writer_published_can_be_read(tmp_path: Path) -> None:
     writer = StoreWriter(tmp_path)
     for number in range(3):

@@ -10,7 +10,8 @@ Files in the journal's directory, integers little-endian int64:
 ``dataset.bodies``         encoded bodies, one after the other, without their media
 ``dataset.splices``        where these stood, and ``dataset.media`` themselves: :mod:`aiperf.rundir.media`
 ``dataset.conversations``  per entry: its id, then the conversation as msgpack, with places for its media
-``dataset.ready``          one number: how many entries can be read, and in the upper bits the revision of the files
+``dataset.ready``          one number: how many entries can be read, and in the upper bits the revision of the files; only while
+                       the data set grows, so that the files of a run don't tell how fast its machine was
 ``dataset.places``         per entry: its place in the other files, -1 before it is made; where they are not made in their order
 
 While a data set grows its files have room behind what is written, and each entry that another one follows can be read.  A new
@@ -255,7 +256,7 @@ class StoreWriter:
         self._publish_at_s = monotonic() + _PUBLISH_S + _SHAPE_S * len(self._shapes)
 
     def close(self) -> None:
-        """Write ``dataset.json``, and close the files; once."""
+        """Write ``dataset.json``, close the files and remove ``dataset.ready``, which earlier readers have mapped; once."""
         if self._files["bodies"].closed:
             return
         self.flush()
@@ -267,6 +268,7 @@ class StoreWriter:
         self._pool.close()
         if self._ready is not None:
             self._ready[0] = self._revision + 1 << _REVISION | self.entries
+            (self._directory / "dataset.ready").unlink(missing_ok=True)
 
     def _write_about(self) -> bool:
         """Write ``dataset.json``, and say whether it changed."""
@@ -407,7 +409,7 @@ class Store:
 
     @property
     def complete(self) -> bool:
-        """Whether every entry can be read: the data set is whole."""
+        """Whether the data set was whole, or its making had ended, when this store was opened."""
         return self._ready is None
 
     def shape(self, entry: int, turn: int, model: int = 0) -> int:
