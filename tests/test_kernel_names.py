@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,6 +85,19 @@ def test_the_kernel_selects_by_no_plugins_name() -> None:
             if word in names and meant(word, inside) is None:
                 found.append(f"{inside}:{line}: {word} is one of the {names[word]}")
     assert found == []
+
+
+def test_the_kernels_tests_need_no_plugin() -> None:
+    """Their fakes are their own: no module of a package under plugins/ is imported, or named for an import."""
+    modules = {path.parent.name for path in ROOT.glob("plugins/*/*/src/*/aiperf.yaml")}
+    assert len(modules) > 50
+    named = {
+        f"{path.name}: {word}"
+        for path in ROOT.glob("core/tests/*.py")
+        for word in re.findall(r"aiperf_\w+", path.read_text())
+        if word in modules
+    }
+    assert named == set()
 
 
 def test_the_words_that_mean_something_else_are_still_there() -> None:

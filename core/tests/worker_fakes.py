@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 from aiperf.registry.hooks import Prepare
 from aiperf.rundir.outline import Outline
 from aiperf.rundir.shapes import StoredShape
@@ -24,13 +23,10 @@ from aiperf.worker.logbook import Logbook
 from aiperf.worker.requests import Requests
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 from aiperf_testing.plans import sample_plan
-
-_burst = pytest.importorskip("aiperf_driver_standard.burst")
-BurstDriver = _burst.BurstDriver
+from schedule_fakes import SLOTS, SlotDriver
 
 ENDPOINT = PluginRef("endpoints", "bare", "aiperf.sdk.endpoint:Endpoint", "aiperf-core", "0")
 ECHOED = PluginRef("endpoints", "echoed", "worker_fakes:Echoed", "aiperf-core", "0")
-BURST = PluginRef("drivers", "burst", "aiperf_driver_standard.burst:BurstDriver", "aiperf-driver-standard", "0")
 SPOKEN = PluginRef("endpoints", "spoken", "worker_fakes:Spoken", "aiperf-core", "0")
 
 
@@ -116,7 +112,7 @@ def make_plan(directory: Path, **changes: Any) -> Plan:
     phase = PhasePlan("profiling", "profiling", 0, "burst", request_count=10, concurrency=2, entries=3)
     plain = {
         "phases": (phase,), "endpoint": ENDPOINT, "entries": 3, "timeout_ns": 10**9, "journal": str(directory),
-        "drivers": {"burst": BURST},
+        "drivers": {"burst": SLOTS},
     }  # fmt: skip
     return sample_plan(directory, **{**plain, **changes})
 
@@ -140,5 +136,5 @@ def make_engine(
         phase, engine, SlotGate(LocalSlots(phase.concurrency)), loop, partial(LoopTimer, loop), LocalCounter(cells, ARRIVALS),
         LocalCounter(cells, SESSIONS), cells, share=2, max_turns=turns,
     )  # fmt: skip
-    engine.begin(phase, BurstDriver(None, context))
+    engine.begin(phase, SlotDriver(None, context))
     return engine

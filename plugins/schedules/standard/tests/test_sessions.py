@@ -63,6 +63,13 @@ def requests(schedule: UserCentric, sessions: int) -> list[int]:
 # Users
 
 
+def test_five_users_begin_in_the_steady_state() -> None:
+    """Acceptance check 7: five users, four turns, 5 requests/s, 30 requests."""
+    schedule = users([4, 4, 4], 5, 5.0)
+    assert table(schedule.starts(0, 7)) == [(0.0, 4), (0.2, 2), (0.4, 3), (0.6, 1), (0.8, 2), (1.6, 4), (2.2, 4)]
+    assert requests(schedule, 20)[:30] == [n * 200_000_000 for n in range(30)]
+
+
 def by_definition(n: int, mean_turns: int) -> list[tuple[int, int]]:
     """Spec timing §15, word for word."""
     lifetime, c = max(1, mean_turns - 1), 1

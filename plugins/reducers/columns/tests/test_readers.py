@@ -1,22 +1,18 @@
-"""Readers of answers: state from event to event, the end of an answer, and what the next turn repeats."""
+"""Readers of answers: state from event to event, the end of an answer, and events of other framings."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiperf.errors import BadResponse
 from aiperf.parts.segments import Read
-from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Reader
 from aiperf.sdk.framing import JsonArray, Lines
-from aiperf.sdk.model import Delta, HttpRequest, Message, Turn
+from aiperf.sdk.model import Delta
 from aiperf_reducer_columns.reduce.answer import MARKED, REASONING, TEXT, Answer, read_answer
 from aiperf_testing.journals import Plain, event
-from worker_fakes import FakeTransport, Spoken, make_engine, make_plan
 
 
 class Late(Reader):
@@ -41,12 +37,6 @@ class Late(Reader):
 
     def close(self) -> Delta | None:
         return Delta(self.texts[-1], finish="closed", usage={"last": 1}) if self.texts else None
-
-    def replay(self) -> Sequence[Message]:
-        return (Message.of({"role": "assistant", "content": "|".join(self.texts)}),)
-
-    def state(self) -> dict[str, Any]:
-        return {"seen": len(self.texts)}
 
 
 def named(name: str, data: bytes) -> bytes:
@@ -164,72 +154,6 @@ def test_a_bad_reader_fails_its_answer_alone(methods: dict[str, Any], message: s
 def test_an_endpoint_without_a_reader_fails_its_answer_alone() -> None:
     error = read_answer(reads_of(STREAM), fails, streamed=True).error
     assert error is not None and error.kind == "EndpointError"
-
-
-# The next turn
-
-
-class Remembering(Spoken):
-    """Sends the state of the answer before, and replayed messages as they are."""
-
-    def encode(self, turn: Turn) -> HttpRequest:
-        said = [repr(message.item or message.texts) for message in turn.messages]
-        return HttpRequest("/v1/x", f"{turn.state} {' '.join(said)}".encode())
-
-    def reader(self) -> Reader:
-        return Late()
-
-
-class Wandering(Spoken):
-    """Sends later turns another way."""
-
-    def encode(self, turn: Turn) -> HttpRequest:
-        if not turn.history:
-            return HttpRequest("/v1/x", b"")
-        return HttpRequest(f"/{{model}}/{turn.state['seen']}", b"", {"X-Seen": "yes"}, method="PUT")
-
-    def reader(self) -> Reader:
-        return Late()
-
-
-class Answering(FakeTransport):
-    def answer(self, status: int = 200, error: Any = None) -> None:
-        exchange = self.open.pop(0)
-        exchange.status = status
-        self.engine.sink.chunk(exchange, event(text="x")[6:-2], 1, 2, 0)
-        self.engine.sink.done(exchange, error)
-
-
-def test_the_next_request_has_what_the_reader_repeats(tmp_path: Path) -> None:
-    ref = PluginRef("endpoints", "remembering", "test_readers:Remembering", "aiperf-core", "0")
-    engine = make_engine(make_plan(tmp_path, endpoint=ref), asyncio.new_event_loop(), turns=4)
-    transport = Answering(engine)
-    engine.send_through(transport)  # type: ignore[arg-type]
-    session = engine.session(engine.phase, 0, entry=0)
-    engine.send(session, 0, -1)
-    for turn in range(4):
-        transport.answer(status=500 if turn == 1 else 200)
-    bodies = [exchange.body.decode() for exchange in transport.sent if exchange.owner is session]
-    repeated = str({"role": "assistant", "content": "0x"})
-    assert [body.replace(repeated, "REPLAY") for body in bodies[1:]] == [
-        "{'seen': 1} ('t0',) REPLAY ('t1',)",
-        "{} ('t0',) REPLAY ('t1',) ('t2',)",  # nothing of a failed answer
-        "{'seen': 1} ('t0',) REPLAY ('t1',) ('t2',) REPLAY ('t3',)",
-    ]
-
-
-def test_the_next_request_may_go_another_way(tmp_path: Path) -> None:
-    ref = PluginRef("endpoints", "wandering", "test_readers:Wandering", "aiperf-core", "0")
-    engine = make_engine(make_plan(tmp_path, endpoint=ref), asyncio.new_event_loop(), turns=2)
-    transport = Answering(engine)
-    engine.send_through(transport)  # type: ignore[arg-type]
-    session = engine.session(engine.phase, 0, entry=0)
-    engine.send(session, 0, -1)
-    transport.answer()
-    first, second = (exchange.shape for exchange in transport.sent if exchange.owner is session)
-    assert (first.method, first.url.partition("//")[2].partition("/")[2]) == ("POST", "v1/x")
-    assert (second.method, second.url.partition("//")[2].partition("/")[2]) == ("PUT", "m/1")
-    assert second.headers["X-Seen"] == "yes" and second.headers["User-Agent"] == first.headers["User-Agent"]
 
 
 # Other framings
