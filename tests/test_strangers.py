@@ -291,13 +291,14 @@ def test_a_source_with_two_targets_counts_what_each_server_counted(aiperf: Progr
         asked: list[str | float | Path] = [*RUN[:-4], "--url", simulator.url, "--url", other.url]
         asked += ["--warmup-request-count", 10, "--turnstiles", 0.1]
         asked += ["--request-count", 100, "--concurrency", 4, "--slice-duration", 0.1, "--ui", "none"]
-        for _ in range(3):  # on a very busy machine the source may come later than the load
+        for _ in range(5):  # on a very busy machine the source may come later than the load, or a sample later than its edge
             simulator.reset()
             other.reset()
             done = aiperf("profile", *asked)
             assert done.code == 0, done.err
             (source,) = [source for source in done.json()["telemetry"] if source["source"] == "turnstiles"]
-            if not any("late_s" in target for target in source["targets"]):
+            late = any({"late_s", "unsettled_phases"} & target.keys() for target in source["targets"])
+            if not late and "gave no sample in time" not in (done.artifacts / "logs" / "aiperf.log").read_text():
                 break
         counted = {server.url: server.summary()["requests"] for server in (simulator, other)}
     assert sum(counted.values()) == 110
