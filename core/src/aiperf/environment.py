@@ -16,6 +16,8 @@ _SECRET_NAME = (
     r"(?:^|_)(?:API_?KEY|(?:ACCESS|SECRET|PRIVATE|AUTH)_?KEY|TOKEN|SECRETS?|CREDENTIALS?)(?:_|$)|PASSW(?:OR)?D|PASSPHRASE"
 )
 _PROXY_PASSWORD = r"^\w+_proxy=(?:\w+://)?[^/@]*:[^/@]*@"
+_SHORTEST_SECRET = 4
+"""A value with fewer characters is part of too many words."""
 API_KEY = "AIPERF_API_KEY"
 """The variable that :func:`api_key` reads."""
 _UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -33,18 +35,29 @@ def api_key() -> str | None:
     return os.environ.get(API_KEY, "").strip() or None
 
 
-def for_children(*, sends: bool = False) -> dict[str, str]:
+def for_children(*, sends: bool = False, secrets: bool = False) -> dict[str, str]:
     """The environment of a child process, without variables that are named like secrets and without a proxy's password.
 
     The run's own key, and secret options of plugins, reach the processes that need them over the control channel.  *sends*: it
-    sends the load, and may be asked to use a proxy.  ``AIPERF_PASS_VARIABLES`` names, by commas, secrets that are left.
+    sends the load, and may be asked to use a proxy.  *secrets*: it logs in elsewhere, as programs that upload do, and gets all
+    variables but the run's own key.  ``AIPERF_PASS_VARIABLES`` names, by commas, secrets that are left.
     """
+    if secrets:
+        return {name: value for name, value in os.environ.items() if name != API_KEY}
     left = {name.strip() for name in os.environ.get("AIPERF_PASS_VARIABLES", "").split(",")}
     proxied = sends and trust_env()
     return {
         name: value for name, value in os.environ.items()
         if name in left or not (_found(_SECRET_NAME, name) or (_found(_PROXY_PASSWORD, f"{name}={value}") and not proxied))
     }  # fmt: skip
+
+
+def secret_texts() -> list[str]:
+    """Values of this process's variables that are named like secrets, and passwords of its proxies, the longest first."""
+    named = {value for name, value in os.environ.items() if len(value) >= _SHORTEST_SECRET and _found(_SECRET_NAME, name)}
+    addresses = (value for name, value in os.environ.items() if _found(_PROXY_PASSWORD, f"{name}={value}"))
+    passwords = {address.rpartition("@")[0].rpartition("/")[2].partition(":")[2] for address in addresses}
+    return sorted(named | passwords - {""}, key=len, reverse=True)
 
 
 def _flag(name: str, default: bool) -> bool:

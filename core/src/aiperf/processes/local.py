@@ -75,16 +75,18 @@ class LocalProcess(Shard):
     log: the file to which its output and errors are appended; None leaves them to the run's own.
     descriptors: open ones that the child inherits.
     foreground: the child may read the terminal; Ctrl-C reaches it, and it must ignore it.  sends: it sends the load.
+    secrets: it gets the variables of the environment with keys of other programs, which no other child has.
     """
 
     def __init__(
         self, command: Sequence[str], log: Path | None, descriptors: Sequence[int] = (), *, foreground: bool = False,
-        sends: bool = False,
+        sends: bool = False, secrets: bool = False,
     ) -> None:  # fmt: skip
+        environ = environment.for_children(sends=sends, secrets=secrets)
         with contextlib.nullcontext() if log is None else log.open("ab") as output:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment.for_children(sends=sends),
-                pass_fds=descriptors, process_group=None if foreground else 0,
+                command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environ, pass_fds=descriptors,
+                process_group=None if foreground else 0,
             )  # fmt: skip
 
     def poll(self) -> int | None:
@@ -146,12 +148,12 @@ _MOST_PENDING = 1 << 20
 
 
 class SideProcess(LocalProcess):
-    """A plugin's own process beside the run, with a pipe for its replies."""
+    """A plugin's own process beside the run, with a pipe for its replies.  secrets: as in :class:`LocalProcess`."""
 
-    def __init__(self, module: str, *, log: Path | None = None, foreground: bool = False) -> None:
+    def __init__(self, module: str, *, log: Path | None = None, foreground: bool = False, secrets: bool = False) -> None:
         read, write = os.pipe()
         try:
-            super().__init__(module_command(module, write), log, [write], foreground=foreground)
+            super().__init__(module_command(module, write), log, [write], foreground=foreground, secrets=secrets)
         finally:
             os.close(write)
         assert self._process.stdin is not None

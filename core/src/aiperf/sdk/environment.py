@@ -8,9 +8,11 @@ from aiperf.environment import (
     number,
     progress_s,
     render_s,
+    secret_texts,
     socket_options,
 )  # fmt: skip
 
 __all__ = [
-    "experimental", "ip_version", "most_expansion", "most_line_bytes", "number", "progress_s", "render_s", "socket_options",
+    "experimental", "ip_version", "most_expansion", "most_line_bytes", "number", "progress_s", "render_s", "secret_texts",
+    "socket_options",
 ]  # fmt: skip
