@@ -53,6 +53,17 @@ class Refuses(SummaryExporter):
         raise AiperfError("it can't be", "do that")
 
 
+class Sender(SummaryExporter):
+    """Sends the files that are there."""
+
+    sends = True
+
+    def export(self, summary: Summary) -> list[Artifact]:
+        path = self.target.directory / "sent.txt"
+        path.write_text(" ".join(sorted(each.name for each in self.target.directory.glob("*.txt"))))
+        return [Artifact("Sent", path)]
+
+
 class Unwanted(Fine):
     def wanted(self):
         return False
@@ -411,3 +422,17 @@ def test_an_exporter_that_the_run_did_not_ask_for_writes_nothing(tmp_path):
     written, failures = artifacts.run_summary_exporters(SUMMARY, whole, target(whole))
     assert [artifact.label for artifact in written] == ["Fine Export"]
     assert failures == []
+
+
+def test_a_sender_runs_behind_all_files_and_not_in_a_report(tmp_path):
+    both = plan(tmp_path, "Sender", "Fine")
+    exporting = artifacts.Export(SUMMARY, both, tmp_path, target(both))
+    exporting.begin()
+    exporting.complete()
+    (tmp_path / "hook.txt").touch()
+    assert [artifact.label for artifact in exporting.written] == ["Fine Export"]
+    exporting.send()
+    assert [artifact.label for artifact in exporting.written] == ["Fine Export", "Sent"]
+    assert "hook.txt" in (tmp_path / "sent.txt").read_text()
+    written, failures = artifacts.export(SUMMARY, both, tmp_path, target(both))
+    assert ([artifact.label for artifact in written], failures) == (["Fine Export"], [])

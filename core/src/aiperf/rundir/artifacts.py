@@ -100,7 +100,7 @@ def export(summary: Summary, plan: Plan, journal: Path, target: Target) -> tuple
 
 
 class Export:
-    """The export of a run, in two halves, because the rows of a long run's per-request files take a while.
+    """The export of a run, in parts, because the rows of a long run's per-request files take a while.
 
     written: what was written.  failures: a sentence on each exporter that failed.
     """
@@ -108,6 +108,7 @@ class Export:
     def __init__(self, summary: Summary, plan: Plan, journal: Path, target: Target) -> None:
         self._summary, self._plan, self._journal, self._target = summary, plan, journal, target
         self._late: list[tuple[PluginRef, SummaryExporter]] = []
+        self._senders: list[tuple[PluginRef, SummaryExporter]] = []
         self.written: list[Artifact] = []
         self.failures: list[str] = []
         self._note = _noted(self.failures)
@@ -122,8 +123,9 @@ class Export:
         for reserve in self._journal.glob("part-reserve.*"):
             reserve.unlink()
         chosen = _summary_exporters(self._summary, self._plan, self._target, self._note)
-        self._late = [pair for pair in chosen if not pair[1].early]
-        self._run([pair for pair in chosen if pair[1].early])
+        self._late = [pair for pair in chosen if not pair[1].early and not pair[1].sends]
+        self._senders = [pair for pair in chosen if pair[1].sends]
+        self._run([pair for pair in chosen if pair[1].early and not pair[1].sends])
 
     def complete(self) -> None:
         """The rest, once the reducers have written their parts."""
@@ -135,6 +137,10 @@ class Export:
         self.written = [*(artifact for artifact in early if artifact.path.exists()), *joined, *self.written]
         for artifact in self.written if plan.output.private else ():
             artifact.path.chmod(0o600)
+
+    def send(self) -> None:
+        """What sends the files elsewhere, once all are there."""
+        self._run(self._senders)
 
     @property
     def rest(self) -> list[str]:

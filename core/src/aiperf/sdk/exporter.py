@@ -209,6 +209,8 @@ class SummaryExporter(Exporter[OptionsT]):
 
     early: ClassVar[bool] = False
     """Whether it reads the summary alone: it runs before the files of batch exporters are there, which take a while."""
+    sends: ClassVar[bool] = False
+    """Whether it sends the files elsewhere: it runs when all others are there, also those of hooks.  A report leaves it out."""
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         raise NotImplementedError(f"{type(self).__name__} must define export(summary)")
