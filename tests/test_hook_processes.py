@@ -92,6 +92,7 @@ def test_hooks_are_called_where_and_as_often_as_the_reference_says(calls: list[t
         ("aiperf_request_prepared", WORKER): REQUESTS + WARMUP,
         ("aiperf_phase_started", PARENT): 2,
         ("aiperf_phase_ended", PARENT): 2,
+        ("aiperf_reduction_ended", REDUCER): 1,
         ("aiperf_summary_made", PARENT): 1,
         ("aiperf_export", PARENT): 1,
         ("aiperf_run_ended", PARENT): 1,

@@ -117,19 +117,25 @@ class Phase:
             self._outcome.warn(failure)
 
     def _show(self) -> None:
-        """Show the phase on the display, to hooks and in the log, if the last time is long enough ago."""
+        """Show the phase on the display, to hooks and companions, and in the log, if the last time is long enough ago."""
         now_s = time.monotonic()
         if now_s - self._shown_s < _SHOW_S:
             return
         self._shown_s = now_s
-        elapsed_s = (monotonic_ns() - self._start_ns) / NS_PER_S
-        counters, gap_s = self._mailbox.counters.values(), self._run.reach.gap_s
-        snapshot = snapshot_of(self._phase, elapsed_s, counters, self._mailbox.live.values(), gap_s)
-        self._run.hooks.call("aiperf_snapshot", snapshot=snapshot)
+        snapshot = self._tell_snapshot(monotonic_ns())
         if self._log_every_s and now_s - self._logged_s >= self._log_every_s:
             self._logged_s = now_s
             log.info("%s", "  ".join(snapshot.lines()))
         self._run.display.show(snapshot)
+
+    def _tell_snapshot(self, at_ns: int) -> Snapshot:
+        """The numbers at a monotonic instant, which hooks and companions get."""
+        elapsed_s = (at_ns - self._start_ns) / NS_PER_S
+        counters, gap_s = self._mailbox.counters.values(), self._run.reach.gap_s
+        snapshot = snapshot_of(self._phase, elapsed_s, counters, self._mailbox.live.values(), gap_s)
+        self._run.hooks.call("aiperf_snapshot", snapshot=snapshot)
+        self._run.companions.each(lambda each: each.snapshot(snapshot))
+        return snapshot
 
     def _stop_where_asked(self) -> None:
         """Stop the workers at a signal, or once the run is incomplete; kill those that don't obey."""
@@ -155,6 +161,7 @@ class Phase:
         end_ns = max(self._mailbox.phase_end_ns, self._start_ns)
         signals = self._outcome.signals
         self._outcome.cut = self._outcome.cut or (signals.count > 0 and signals.first_ns < end_ns)
+        self._tell_snapshot(end_ns)
         self._run.companions.each(lambda each: each.phase_ended(phase, end_ns))
         self._judge_failures()
         completed, errors = self._mailbox.totals()

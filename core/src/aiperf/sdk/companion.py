@@ -1,7 +1,7 @@
 """The contract of companions: what works beside the load, and is told of the points of a run's life.
 
-The run's own process makes one of each and calls it.  No request is in flight during a call, except ``phase_began``.  An
-exception is reported, with package and version, and the run goes on without the companion.
+The run's own process makes one of each and calls it.  No request is in flight during a call, except ``phase_began`` and
+``snapshot``.  An exception is reported, with package and version, and the run goes on without the companion.
 
 The manifest may say in which runs a companion takes part: ``needs_option: FIELD`` where this option of its own has a value
 other than none, 0 or false; ``needs_plugins: telemetry`` where the run uses plugins of that category.  No other run imports it.
@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 from msgspec import Struct
 
 from aiperf.sdk.options import OptionsT
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+
+if TYPE_CHECKING:
+    from aiperf.sdk.ui import Snapshot
 
 
 class CompanionContext(Struct, frozen=True):
@@ -66,6 +69,9 @@ class Companion(Generic[OptionsT]):
 
     def phase_began(self, phase: PhasePlan, at_ns: int) -> None:
         """The phase begins at this monotonic instant, milliseconds away; return at once."""
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        """Live numbers, at most four times a second while a phase runs, and at its end with the last ones; return at once."""
 
     def phase_ended(self, phase: PhasePlan, at_ns: int) -> None:
         """The phase ended at this monotonic instant; the next one waits for the return."""

@@ -132,15 +132,21 @@ def aiperf_request_prepared(request: HttpRequest, turn: Turn) -> HttpRequest | N
 
 @hookspec
 def aiperf_snapshot(snapshot: Snapshot) -> None:
-    """Live numbers.  Parent process, at most four times a second while a phase runs."""
+    """Live numbers.  Parent process, at most four times a second while a phase runs, and at its end with the last ones."""
 
 
 @hookspec
-def aiperf_batch_reduced(batch: RecordBatch) -> None:
+def aiperf_batch_reduced(batch: RecordBatch, plan: Plan, live: bool) -> None:
     """Read a batch of finished requests, failed ones too.
 
-    Reducer process, once a batch; again for the batches of a reducer that died.  ``aiperf report`` calls it as well.
+    Reducer process, once a batch; of a reducer that died all batches come again, in the same order, before further ones.
+    ``aiperf report`` calls it as well, with *live* false.
     """
+
+
+@hookspec
+def aiperf_reduction_ended(plan: Plan, live: bool) -> None:
+    """All batches of this process were given.  Reducer process, once; *live* as for ``aiperf_batch_reduced``."""
 
 
 @hookspec
@@ -175,7 +181,7 @@ def aiperf_teardown() -> None:
 
 __all__ = [
     "aiperf_batch_reduced", "aiperf_export", "aiperf_local_copy", "aiperf_make_schedule", "aiperf_make_transport",
-    "aiperf_phase_ended", "aiperf_phase_started", "aiperf_plan_validated", "aiperf_recognise_file", "aiperf_request_prepared",
-    "aiperf_run_configured", "aiperf_run_ended", "aiperf_samples_arrived", "aiperf_snapshot", "aiperf_summary_made",
-    "aiperf_teardown", "hookimpl",
+    "aiperf_phase_ended", "aiperf_phase_started", "aiperf_plan_validated", "aiperf_recognise_file", "aiperf_reduction_ended",
+    "aiperf_request_prepared", "aiperf_run_configured", "aiperf_run_ended", "aiperf_samples_arrived", "aiperf_snapshot",
+    "aiperf_summary_made", "aiperf_teardown", "hookimpl",
 ]  # fmt: skip

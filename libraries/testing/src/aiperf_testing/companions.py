@@ -13,6 +13,7 @@ from aiperf.errors import AiperfError
 from aiperf.sdk.categories import CATEGORIES
 from aiperf.sdk.companion import Companion, CompanionContext, Waiting
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
+from aiperf.sdk.ui import Snapshot
 
 from aiperf_testing.manifests import check_row
 from aiperf_testing.plans import sample_plan
@@ -83,6 +84,7 @@ class CompanionContract:
             for phase in _PHASES:
                 made.phase_begins(phase)
                 made.phase_began(phase, begin_ns := time.monotonic_ns())
+                made.snapshot(Snapshot(phase.name, phase.kind, 1e-9, sent=9, completed=8, errors=1, in_flight=0, rate=9.0))
                 made.phase_ended(phase, begin_ns + 1)
             made.finish()
         made.close()

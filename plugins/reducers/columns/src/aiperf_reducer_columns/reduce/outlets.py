@@ -22,17 +22,20 @@ from aiperf_reducer_columns.reduce.request_errors import Report
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+_HOOKS = ("aiperf_batch_reduced", "aiperf_reduction_ended")
+
 
 class Outlets:
     """Batch exporters, each with its part file, and implementations of ``aiperf_batch_reduced``.
 
-    answers: whether an exporter wants the texts of answers.  *background*: a thread writes the part files, one batch at a time,
-    and an error of the disk is raised by the next call.
+    answers: whether an exporter wants the texts of answers.  *background*: of a report, which has no load beside it: a thread
+    writes the part files, one batch at a time, and an error of the disk is raised by the next call.
     """
 
     def __init__(
         self, plan: Plan, journal_path: Path, index: int, report: Report, *, clock: journal.RunClock, background: bool
     ) -> None:
+        self._plan, self._live = plan, not background
         self._report, self._files = report, contextlib.ExitStack()
         self._exporters = exporters(plan, target_for(plan, clock), BatchExporter)
         self.answers = any(exporter.answers for _, exporter in self._exporters)
@@ -45,13 +48,17 @@ class Outlets:
             from concurrent.futures import ThreadPoolExecutor  # 5 ms, which a reducer beside the load doesn't need
 
             self._thread = self._files.enter_context(ThreadPoolExecutor(1))
-        self._hooks = Hooks.load(plan.plugins.hooked("aiperf_batch_reduced"), lambda message: report(message, message))
+        self._hooks = Hooks.load(plan.plugins.hooked(*_HOOKS), lambda message: report(message, message))
 
     def give(self, batch: RecordBatch) -> None:
         """Export the batch, unless rows are put off, and call the hooks; OSError (a full disk) is the caller's to handle."""
         if self._sizes is None:
             self.write(self.rows(batch))
-        self._hooks.call("aiperf_batch_reduced", batch=batch)
+        self._hooks.call("aiperf_batch_reduced", batch=batch, plan=self._plan, live=self._live)
+
+    def end(self) -> None:
+        """All batches were given."""
+        self._hooks.call("aiperf_reduction_ended", plan=self._plan, live=self._live)
 
     def put_off(self) -> bool:
         """From now on :meth:`give` makes no rows; False where nothing is exported at all."""

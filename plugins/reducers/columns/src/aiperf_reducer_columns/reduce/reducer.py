@@ -286,6 +286,7 @@ class ShardReducer:
             pass
         left = self._aside.left if self._aside is not None else self._read_rest(end)
         assert left is not None  # a process that reads aside has come to its end
+        self._outlets.end()
         reduction, pipeline = self.reduction, self._pipeline
         reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
         reduction.raw_values, reduction.plugin_folds = pipeline.dump_raw_values(), pipeline.dump_plugin_folds()
