@@ -72,7 +72,7 @@ GROUPS: dict[str, tuple[Line, ...]] = {
         Line("profile … --api-key sk key", 2, ("--api-key", "one value", "quotation marks")),
         Line("profile … --service-kind openai", 2, ("--service-kind", "--endpoint-type")),
         Line("profile … --max-threads 3", 2, ("--max-threads", "--workers-max")),
-        Line("profile … --wandb-project p", 2, ("--wandb-project", "a later version")),
+        Line("profile … --wandb-tag a", 1, ("--wandb-tag", "add --wandb-project")),
         Line("profile … stray", 2, ("'stray'", "aiperf profile --help")),
         Line("profile … —concurrency 3", 2, ("'—concurrency'", "begins with --, not with —")),
         Line("profile … -- --concurrency 3", 2, ("'--'", "drop it")),

@@ -581,6 +581,18 @@ HELD = {
         "test_endpoint_runs.py::test_a_run_of_this_type_agrees_with_the_server",
     ),
     "`usage` of embeddings and rankings": ("test_endpoint_embeddings.py::test_vectors_in_base64_count_by_their_bytes",),
+    "a failed upload to a tracker": (
+        "test_uploads.py::test_each_item_that_is_left_has_a_reason_without_secrets",
+        "test_trackers.py::test_receivers_that_are_not_there_leave_a_run_as_it_is",
+    ),
+    "a password in `--mlflow-tracking-uri`": ("test_exporter_mlflow.py::test_an_address_with_a_password_is_refused",),
+    "the summary of a run in Weights & Biases": (
+        "test_exporter_wandb.py::test_an_offline_run_has_the_table_the_configuration_and_the_files",
+    ),
+    "`--upload URL`, `--upload-journal`": (
+        "test_exporter_upload.py::test_a_bucket_has_the_files_and_the_marker_last",
+        "test_exporter_upload.py::test_a_file_that_fails_keeps_the_marker_back",
+    ),
     "Parquet": (
         "test_exporter_parquet.py::test_a_row_says_how_many_of_its_gaps_are_estimates",
         "test_exporter_parquet.py::test_a_table_says_of_which_run_it_is",

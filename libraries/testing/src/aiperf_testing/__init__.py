@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from aiperf_testing.reducers import ReducerContract
     from aiperf_testing.samplers import SamplerContract
     from aiperf_testing.schedules import ScheduleContract
+    from aiperf_testing.senders import SendingExporterContract
     from aiperf_testing.series import SeriesContract
     from aiperf_testing.server import Expect, Scripted, Send, answer
     from aiperf_testing.summaries import SummaryExporterContract, sample_summary
@@ -87,6 +88,7 @@ _WHERE = {
     "reducers": ("ReducerContract",),
     "samplers": ("SamplerContract",),
     "schedules": ("ScheduleContract",),
+    "senders": ("SendingExporterContract",),
     "series": ("SeriesContract",),
     "server": (
         "Expect",
@@ -143,6 +145,7 @@ __all__ = [
     "ScheduleContract",
     "Scripted",
     "Send",
+    "SendingExporterContract",
     "SeriesContract",
     "ShardEngineContract",
     "Stage",

@@ -130,11 +130,6 @@ LATER_OPTIONS = {
         " --inter-turn-delay-cap-seconds --ignore-trace-delays --use-think-time-only --max-context-length --hf-weka-dataset"
         " --allow-dataset-wrap --warmup-requests-per-lane --weka-nested-timestamp-basis",
     ),
-    **_later(
-        "trackers of experiments",
-        "--mlflow-tracking-uri --mlflow-experiment --mlflow-run-name --mlflow-tag --mlflow-parent-run-id --mlflow-artifact-glob"
-        " --wandb-project --wandb-entity --wandb-run-name --wandb-tag",
-    ),
     **_later("metrics sent by OpenTelemetry", "--otel-url --otel-resource-attributes --gen-ai-provider"),
     "--stream": "answers are streamed with --streaming; the list of what OpenTelemetry gets comes with a later version",
     **_later("the HTTP API of a run", "--api-port --api-host"),
