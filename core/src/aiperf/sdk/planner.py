@@ -23,6 +23,8 @@ class Space(Struct, frozen=True):
     trials: runs that each cell may have, at least 1.  order: ``repeated`` or ``independent``, see
     :class:`aiperf.sdk.study.Study`.
     seed: of the planner's draws (:mod:`aiperf.sdk.draws`).  objectives: of the user.
+    confidence_level: of intervals over trials.  export_level: of the runs, one of :data:`aiperf.sdk.exporter.LEVELS`; at
+    ``summary`` a run has no file of its requests.
     settings: keys of the file's ``sweep`` section that belong to the planner (``samples``, ``scramble``), in snake_case.
     """
 
@@ -32,6 +34,8 @@ class Space(Struct, frozen=True):
     order: str = "repeated"
     seed: int = 0
     objectives: tuple[Objective, ...] = ()
+    confidence_level: float = 0.95
+    export_level: str = "records"
     settings: Mapping[str, Any] = {}
 
 
@@ -58,6 +62,8 @@ class Planner(WithOptions[OptionsT]):
     """
 
     space: Space
+    reads_files: bool = False
+    """Whether :meth:`next` reads files of finished runs: they are written before it is asked then, and else when there is time."""
 
     def __init__(self, space: Space, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
         super().__init__(options)
@@ -76,7 +82,7 @@ class Planner(WithOptions[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define most()")
 
     def design(self) -> dict[str, Setting] | None:
-        """What was drawn, for ``sampling_design.json``; None where nothing was."""
+        """What was drawn, for :attr:`aiperf.sdk.study.Study.design`; None where nothing was."""
         return None
 
 

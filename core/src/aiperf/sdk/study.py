@@ -120,6 +120,7 @@ class Study(Struct, frozen=True):
     cell, then the next cell).
     objectives: of the user; () where none were named.  complete: whether all that was planned has run; *reason* says why not,
     or why the planner ended early.  command: as typed, secrets redacted.  config: options that all runs share, by section.
+    design: what the planner drew (:meth:`aiperf.sdk.planner.Planner.design`), None where nothing was.
     """
 
     study_id: str
@@ -138,6 +139,7 @@ class Study(Struct, frozen=True):
     reason: str = ""
     command: str = ""
     config: dict[str, Setting] = {}
+    design: dict[str, Setting] | None = None
 
     @property
     def sweeps(self) -> bool:
