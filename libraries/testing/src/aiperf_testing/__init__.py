@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         MetricFamilyContract,
         RunMetricContract,
     )
+    from aiperf_testing.planners import PlannerContract
     from aiperf_testing.plots import PlotContract, sample_runs
     from aiperf_testing.ramps import RampContract
     from aiperf_testing.reducers import ReducerContract
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from aiperf_testing.senders import SendingExporterContract
     from aiperf_testing.series import SeriesContract
     from aiperf_testing.server import Expect, Scripted, Send, answer
+    from aiperf_testing.studies import StudyExporterContract, sample_study
     from aiperf_testing.summaries import SummaryExporterContract, sample_summary
     from aiperf_testing.tables import TablesContract
     from aiperf_testing.telemetry import TelemetryContract
@@ -80,6 +82,7 @@ _WHERE = {
         "MetricFamilyContract",
         "RunMetricContract",
     ),
+    "planners": ("PlannerContract",),
     "plots": (
         "PlotContract",
         "sample_runs",
@@ -95,6 +98,10 @@ _WHERE = {
         "Scripted",
         "Send",
         "answer",
+    ),
+    "studies": (
+        "StudyExporterContract",
+        "sample_study",
     ),
     "summaries": (
         "SummaryExporterContract",
@@ -136,6 +143,7 @@ __all__ = [
     "HttpTransportContract",
     "MetricContract",
     "MetricFamilyContract",
+    "PlannerContract",
     "PlotContract",
     "RampContract",
     "Recording",
@@ -149,6 +157,7 @@ __all__ = [
     "SeriesContract",
     "ShardEngineContract",
     "Stage",
+    "StudyExporterContract",
     "Subjects",
     "SummaryExporterContract",
     "TablesContract",
@@ -165,6 +174,7 @@ __all__ = [
     "sample_batch",
     "sample_evidence",
     "sample_runs",
+    "sample_study",
     "sample_summary",
     "scored",
     "write_subjects",

@@ -17,7 +17,7 @@ from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import load
 from aiperf.sdk.categories import singular
 from aiperf.sdk.descriptor import Descriptor, PluginRef
-from aiperf.sdk.exporter import BatchExporter, SummaryExporter, Target
+from aiperf.sdk.exporter import BatchExporter, StudyExporter, SummaryExporter, Target
 from aiperf.sdk.metric import Analysis, MetricFamily, Needs, RunMetric
 
 import aiperf_testing
@@ -32,6 +32,7 @@ from aiperf_testing.manifests import check_row
 from aiperf_testing.metrics import AnalysisContract, MetricContract, MetricFamilyContract, RunMetricContract
 from aiperf_testing.pipeline import cycle_message
 from aiperf_testing.schedules import ScheduleContract
+from aiperf_testing.studies import StudyExporterContract, sample_study
 from aiperf_testing.summaries import SummaryExporterContract, sample_summary
 from aiperf_testing.tables import TablesContract
 from aiperf_testing.telemetry import TelemetryContract
@@ -166,6 +167,8 @@ def _exporter(subject: Subject) -> Made:
     own = {"exporter": subject.plugin, "options": subject.options()}
     if issubclass(subject.plugin, SummaryExporter):
         return SummaryExporterContract, own | {"writes": _writes(subject.plugin, own["options"])}
+    if issubclass(subject.plugin, StudyExporter):
+        return StudyExporterContract, own | {"writes": _writes_of_a_study(subject.plugin, own["options"])}
     return BatchExporterContract if issubclass(subject.plugin, BatchExporter) else DatasetExporterContract, own
 
 
@@ -173,6 +176,14 @@ def _writes(exporter: type[SummaryExporter], options: Any) -> bool:
     with tempfile.TemporaryDirectory() as directory:
         try:
             return bool(exporter(Target(Path(directory)), options).export(sample_summary()))
+        except Exception:  # noqa: BLE001  # third-party code; the contract repeats the error
+            return True
+
+
+def _writes_of_a_study(exporter: type[StudyExporter], options: Any) -> bool:
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            return bool(exporter(Target(Path(directory)), options).export_study(sample_study(Path(directory))))
         except Exception:  # noqa: BLE001  # third-party code; the contract repeats the error
             return True
 
