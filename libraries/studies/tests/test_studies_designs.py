@@ -35,7 +35,13 @@ def test_scrambled_points_keep_their_evenness() -> None:
 
 
 def test_a_seed_gives_its_own_points() -> None:
-    for draw in (lambda seed: sobol_points(16, 3, scramble=True, seed=seed), lambda seed: latin_hypercube(16, 3, seed=seed)):
+    def scrambled(seed: int) -> np.ndarray:
+        return sobol_points(16, 3, scramble=True, seed=seed)
+
+    def cube(seed: int) -> np.ndarray:
+        return latin_hypercube(16, 3, seed=seed)
+
+    for draw in (scrambled, cube):
         assert np.array_equal(draw(1), draw(1)) and not np.array_equal(draw(1), draw(2))
 
 
