@@ -129,7 +129,7 @@ def test_names_are_safe_as_paths() -> None:
     cells = cells_of([{"k": value} for value in values])
     names = [cell.name for cell in cells]
     assert names[:2] == ["k_ab", "k_"] and names[3] == "k_Cd" and names[5:7] == ["variation_0005", "variation_0006"]
-    assert all(name == path_safe(name) and 0 < len(name.encode()) <= 210 for name in names)
+    assert all(name == path_safe(name) and 0 < len(name.encode()) <= 200 for name in names)
     assert len(set(names)) == len(names)
 
 

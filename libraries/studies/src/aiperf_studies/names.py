@@ -11,7 +11,7 @@ RESERVED = ("aggregate", "sweep_aggregate", "profile_runs", "journal", "logs")
 """Directories of a study that hold something else, and no cell is called so."""
 _UNSAFE = re.compile(r'[/\\<>:"|?*\x00-\x1f\x7f]|\.\.')
 """What names of files can't have, or not everywhere."""
-_MOST_BYTES = 200
+_MOST_BYTES = 180
 """Length of a name; file systems take 255, and a number may follow."""
 
 
