@@ -14,7 +14,7 @@ class Confidence(Struct, frozen=True):
     """The values of a statistic over the runs of a cell, at least one.
 
     mean: arithmetic.  std: sample standard deviation (n - 1); 0 of one value, as are se and cv.  se: std / √n.
-    cv: std / |mean|; infinite where the mean is 0 and the deviation isn't.  ci_low, ci_high: mean ∓ t · se, not clipped.
+    cv: std / |mean|; infinite where the mean is 0.  ci_low, ci_high: mean ∓ t · se, not clipped.
     t_critical: Student's quantile at (1 + level) / 2 with n - 1 degrees of freedom; None of one value.
     """
 
@@ -55,6 +55,4 @@ def confidence(values: Sequence[float], level: float, unit: str = "") -> Confide
 
 
 def _share(part: float, mean: float) -> float:
-    if mean == 0:
-        return 0.0 if part == 0 else math.inf
-    return part / abs(mean)
+    return math.inf if mean == 0 else part / abs(mean)

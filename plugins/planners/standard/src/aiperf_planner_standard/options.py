@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
-from aiperf.sdk.options import Before, Options, option
+from aiperf.sdk.options import Before, option
+from aiperf_studies.options import ConvergedOptions
 
 _GROUP, _PLACE = "Repeats", "multi_run.convergence"
 
@@ -35,9 +36,7 @@ def _hyphened(value: Any) -> Any:
     return value.replace("_", "-") if isinstance(value, str) else value
 
 
-class ConvergenceOptions(Options):
-    metric: str | None = option("--convergence-metric", group=_GROUP, metavar="TAG", place=f"{_PLACE}.metric",
-        help="Make no further runs of a load when this metric's values over its runs agree; --num-profile-runs is the most.")
+class ConvergenceOptions(ConvergedOptions):
     stat: ConvergenceStat = option("--convergence-stat", default=ConvergenceStat.AVG, group=_GROUP, place=f"{_PLACE}.stat",
         help="The statistic of the metric that is compared.")
     mode: Annotated[ConvergenceMode, Before(_hyphened)] = option("--convergence-mode", default=ConvergenceMode.CI_WIDTH,
