@@ -63,7 +63,7 @@ class Planner(WithOptions[OptionsT]):
 
     space: Space
     reads_files: bool = False
-    """Whether :meth:`next` reads files of finished runs: they are written before it is asked then, and else when there is time."""
+    """Whether :meth:`next` reads files of finished runs: these are written before it is asked, and else when there is time."""
 
     def __init__(self, space: Space, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
         super().__init__(options)
