@@ -105,6 +105,15 @@ def pass_lines(write: Callable[[str], None]) -> None:
             handler.write = write
 
 
+def forget() -> None:
+    """In a forked process with another task: log as a new interpreter does."""
+    for logger in (logging.getLogger(), logging.getLogger("aiperf")):
+        logger.handlers.clear()
+    logging.getLogger("aiperf").propagate = True
+    logging.getLogger("aiperf").setLevel(logging.NOTSET)
+    logging.getLogger().setLevel(logging.WARNING)
+
+
 @contextlib.contextmanager
 def unprinted() -> Iterator[None]:
     """Keep the standard library from printing warnings of a program that has set up no logging."""

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from aiperf import environment
+from aiperf.processes.spare import SPARES, Spare
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -83,6 +84,7 @@ class LocalProcess(Shard):
         sends: bool = False, secrets: bool = False,
     ) -> None:  # fmt: skip
         environ = environment.for_children(sends=sends, secrets=secrets)
+        self._process: subprocess.Popen[bytes] | Spare
         with contextlib.nullcontext() if log is None else log.open("ab") as output:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environ, pass_fds=descriptors,
@@ -148,14 +150,22 @@ _MOST_PENDING = 1 << 20
 
 
 class SideProcess(LocalProcess):
-    """A plugin's own process beside the run, with a pipe for its replies.  secrets: as in :class:`LocalProcess`."""
+    """A plugin's own process beside the run, with a pipe for its replies; one that was forked ahead, where there is one.
+
+    secrets: as in :class:`LocalProcess`.
+    """
 
     def __init__(self, module: str, *, log: Path | None = None, foreground: bool = False, secrets: bool = False) -> None:
-        read, write = os.pipe()
-        try:
-            super().__init__(module_command(module, write), log, [write], foreground=foreground, secrets=secrets)
-        finally:
-            os.close(write)
+        spare = None if foreground or secrets else SPARES.taken()
+        if spare is None:
+            read, write = os.pipe()
+            try:
+                super().__init__(module_command(module, write), log, [write], foreground=foreground, secrets=secrets)
+            finally:
+                os.close(write)
+        else:
+            self._process, read = spare, spare.replies
+            spare.begin(module_command(module), module, log)
         assert self._process.stdin is not None
         self._to, self._from = self._process.stdin.fileno(), read
         os.set_blocking(self._to, False)

@@ -19,8 +19,7 @@ def hide(secrets: Iterable[str]) -> None:
     """
     hidden = [secret.encode() for secret in secrets]
     with contextlib.suppress(OSError, ValueError):
-        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        words, words_end, variables, variables_end = map(int, fields[_MEMORY : _MEMORY + 4])
+        words, words_end, variables, variables_end = _addresses()
         with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
             for begin, end, before in ((words, words_end, b""), (variables, variables_end, f"{API_KEY}=".encode())):
                 memory.seek(begin)
@@ -30,3 +29,21 @@ def hide(secrets: Iterable[str]) -> None:
                 if text != shown:
                     memory.seek(begin)
                     memory.write(text)
+
+
+def show(words: Iterable[str]) -> None:
+    """Let ``/proc`` show *words* as the command line of this process, as far as they fit into its own.
+
+    Nothing happens where the system does not allow it.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        begin, end, *_ = _addresses()
+        with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
+            memory.seek(begin)
+            memory.write("\0".join(words).encode(errors="replace")[: end - begin - 1].ljust(end - begin, b"\0"))
+
+
+def _addresses() -> list[int]:
+    """Where the command line begins and ends, then the environment."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    return [*map(int, fields[_MEMORY : _MEMORY + 4])]

@@ -13,6 +13,15 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import Plan, Secrets
 
 
+def processes(plan: Plan) -> int:
+    """How many processes the companions of the plan will start at its begin."""
+    counts = [0]
+    for ref in plan.plugins.companions:
+        with isolated(ref, lambda sentence: None):  # told when it is made
+            counts.append(int(load(ref).processes(plan, plan.plugins.options_of(ref))))
+    return sum(counts)
+
+
 class Companions:
     """Each companion that fails is closed and left out.
 

@@ -19,13 +19,14 @@ from aiperf.errors import AiperfError
 from aiperf.planning import configure
 from aiperf.planning.problems import ReadingInterrupted, Settings
 from aiperf.processes import control
+from aiperf.processes.spare import SPARES
 from aiperf.processes.title import hide
 from aiperf.redaction import owner_alone, private, scrubbed
 from aiperf.registry.imports import IMPORTS
 from aiperf.registry.patience import calls, no_exit
 from aiperf.registry.third_party import blamed
 from aiperf.run.children import POLL_MS, Child, Children, Mailbox
-from aiperf.run.companions import Companions
+from aiperf.run.companions import Companions, processes
 from aiperf.run.display import Display, display
 from aiperf.run.failing import Failing
 from aiperf.run.failure import exit_code
@@ -147,9 +148,11 @@ def _execute(
         logs.scrub(secrets.texts)
         logs.file_held()
         save_first(directories, plan, clock)
+        beside = processes(plan)
         IMPORTS.rest()
         with (
             contextlib.closing(Builder(plan, in_builder, display.log)) as builder,  # forks: before any thread
+            SPARES.forked(beside),  # likewise, and behind the builder, which would keep their pipes open
             calls.watched(environment.plugin_s()),
             no_exit(outcome.warn),
             contextlib.closing(

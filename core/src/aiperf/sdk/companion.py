@@ -54,6 +54,12 @@ class Companion(Generic[OptionsT]):
     def check(cls, plan: Plan, options: OptionsT) -> None:
         """Refuse the plan with ConfigError, before anything is started."""
 
+    @classmethod
+    def processes(cls, plan: Plan, options: OptionsT) -> int:
+        """How many processes (``aiperf.parts.processes.SideProcess``) :meth:`begin` will start: they are forked ahead, because
+        a new interpreter takes longer.  Their modules have a function ``main``, which gets the words of the command line."""
+        return 0
+
     def begin(self) -> None:
         """The run begins: the data set is made beside what is started here.  An AiperfError ends the run before its load."""
 

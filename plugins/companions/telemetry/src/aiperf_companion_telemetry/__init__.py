@@ -73,6 +73,10 @@ class Telemetry(Companion[None]):
     def check(cls, plan: Plan, options: None) -> None:
         flush_s()
 
+    @classmethod
+    def processes(cls, plan: Plan, options: None) -> int:
+        return len(plan.plugins.telemetry)
+
     def begin(self) -> None:
         plan, secrets = self.context.plan, self.context.secrets
         plugins = plan.plugins
