@@ -196,3 +196,38 @@ def test_counts_that_are_not_of_the_whole_phase_are_not_judged(lacking: dict[str
     rows = compared((), known)
     assert rows["requests"]["verdict"] is None and rows["prompt_tokens_usage"]["verdict"] is None
     assert f"the counts of vllm at {TARGET} are not judged: {sentence}" in tables(known)["reconciliation"].notes
+
+
+def behind_a_warmup(counted: int, requests: int) -> Evidence:
+    """A warmup of ten requests, of which the server had *counted* so many at its end, and the phase with *requests*."""
+    before, main = counter("vllm:request_success_total", counted), vllm(requests=requests)
+    known = evidence([before, *(replace(one, phase=1) for one in main)])
+    (phase,) = known.summary.phases
+    warmup = replace(phase, name="warmup", kind="warmup", index=0, valid=10)
+    summary = replace(known.summary, phases=(warmup, replace(phase, index=1)))
+    return replace(known, summary=summary, phase=replace(known.phase, index=1))
+
+
+@pytest.mark.parametrize(
+    ("counted", "requests", "shared", "note"),
+    [
+        (9, 25, False, "it counted 1 of the requests of the phase before in this one"),
+        (10, 25, True, "and this run sent 24: it served others, too"),
+        (9, 26, True, "and this run sent 24: it served others, too"),
+    ],
+)
+def test_requests_of_the_phase_before_are_no_others(counted: int, requests: int, shared: bool, note: str) -> None:
+    known = behind_a_warmup(counted, requests)
+    table = tables(known)["reconciliation"]
+    assert table.title.endswith("(shared server)") is shared and table.notes[0].endswith(note)
+    verdicts = {row[0]: row[7] for row in table.rows}
+    assert verdicts["requests"] == ("differs" if shared else None) and verdicts["prompt_tokens_usage"] is None
+
+
+def test_counts_are_not_judged_where_the_phase_before_had_not_settled() -> None:
+    known = behind_a_warmup(10, 24)
+    (source,) = known.summary.telemetry
+    target = TargetSummary(TARGET, 0.333, 10, 0, 0, 10, None, None, None, None, None, None, None, unsettled=(0,))
+    known = replace(known, summary=replace(known.summary, telemetry=(replace(source, targets=(target,)),)))
+    (note,) = tables(known)["reconciliation"].notes
+    assert note.endswith("are not judged: its counters still grew when the phase before had ended")

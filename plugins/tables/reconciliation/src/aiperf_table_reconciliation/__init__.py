@@ -40,10 +40,12 @@ class Reconciliation(Tables[ReconciliationOptions]):
         main = evidence.phase.index
         series = [one for source in evidence.summary.telemetry for one in source.series if one.phase == main]
         expected = None if self.options is None else self.options.expected_acceptance_length
-        found = [
-            compare(server, Client(evidence, urls_of(evidence, target)), target, expected, _lacks(evidence, target))
-            for target, server in _servers(series)
-        ]
+        found = []
+        for target, server in _servers(series):
+            client = Client(evidence, urls_of(evidence, target))
+            carried = _carried(evidence, target, server, client)
+            lacks = _lacks(evidence, target) or carried
+            found.append(compare(server, client, target, expected, lacks, alone=bool(carried)))
         if not found:
             yield from _unknown(series)
             return
@@ -65,11 +67,34 @@ def _lacks(evidence: Evidence, target: str) -> str:
     for one in (each for source in evidence.summary.telemetry for each in source.targets if each.name == target):
         if main in one.late:
             return f"its first figures came {one.late[main]:.1f} s behind the begin"
+        if any(index < main for index in one.unsettled):
+            return "its counters still grew when the phase before had ended"
         if main in one.partial:
             return "it has no figures of the end"
         if main in one.unsettled:
             return "its counters still grew when the last figures were taken"
     return ""
+
+
+def _carried(evidence: Evidence, target: str, server: Server, client: Client) -> str:
+    """Why requests of the phases before may be among those of this one; empty where they aren't.
+
+    A server that counts late, or a machine that is too busy to read its page in time.
+    """
+    count = next((each for each in server.engine.counts if each.quantity == "requests"), None)
+    answered = None if count is None else server.count(count)
+    if count is None or answered is None or answered <= client.sent or not client.whole:
+        return ""
+    main = evidence.phase.index
+    earlier = [
+        one for source in evidence.summary.telemetry for one in source.series
+        if one.phase < main and one.target == target and engine_of(one.name) == server.engine
+    ]  # fmt: skip
+    seen = sum(each.valid for each in evidence.summary.phases if each.index < main)
+    lacking = seen - (Server(server.engine, earlier).count(count) or 0) if earlier else 0
+    if not 0 < answered - client.sent <= lacking:
+        return ""
+    return f"it counted {answered - client.sent:g} of the requests of the phase before in this one"
 
 
 def _servers(series: Sequence[SeriesSummary]) -> Iterator[tuple[str, Server]]:

@@ -35,6 +35,8 @@ class Client:
     def __init__(self, evidence: Evidence, urls: tuple[int, ...]) -> None:
         self._evidence, summary = evidence, evidence.summary
         self._urls = None if len(urls) == len(evidence.plan.target.urls) else urls
+        self.whole = self._urls is None
+        """Whether it is the whole run's."""
         alone = self._urls is not None and len(urls) == 1 and urls[0] < len(summary.urls)
         self._results = summary.urls[urls[0]].results if alone else summary.results
         error = summary.measurement.client_error_ms

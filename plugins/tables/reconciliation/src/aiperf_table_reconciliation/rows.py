@@ -58,11 +58,12 @@ class Compared(Struct, frozen=True):
 
 
 def compare(
-    server: Server, client: Client, target: str, expected_acceptance: float | None, lacks: str = ""
+    server: Server, client: Client, target: str, expected_acceptance: float | None, lacks: str = "", *, alone: bool = False
 ) -> Compared:
     """All quantities that the engine is known to have, with sentences on what is odd.
 
     *lacks*: why the server's counts are not those of the whole phase, and can't be judged; empty where they are.
+    *alone*: requests that it has more are the run's own.
     """
     engine = server.engine
     where = f"{engine.name} at {target}" if target else engine.name
@@ -80,7 +81,7 @@ def compare(
     rows += [Row(name, unit, None, known.avg, known.least, known.most) for name, (unit, known) in levels.items()]
     counts = {each.quantity: (each, total) for each in engine.counts if (total := server.count(each)) is not None}
     answered = counts["requests"][1] if "requests" in counts else None
-    shared = answered is not None and answered > client.sent
+    shared = answered is not None and answered > client.sent and not alone
     if shared and answered is not None:
         notes.append(
             f"{where} answered {answered:,.0f} requests in this time, and this run sent {client.sent:,}: it served others, too"
