@@ -6,6 +6,8 @@ import gzip
 import json
 import math
 import random
+import subprocess
+import sys
 
 import pytest
 from aiperf import Digest, Histogram, Point, SeriesKind
@@ -371,3 +373,19 @@ def test_json_that_names_a_series_in_quotes_is_none() -> None:
     assert [(point.name, point.labels, point.value) for point in read(text)] == [("my.metric", {"x": "1"}, 2)]
     with pytest.raises(json.JSONDecodeError):
         json.loads('{"my.metric",x="1"} 2')
+
+
+def test_the_parsers_come_without_the_rest_of_their_package() -> None:
+    code = """if True:
+        import sys
+        from aiperf_metric_server_metrics.families import text_families
+        assert not {"prometheus_client", "http.server", "wsgiref"} & set(sys.modules)
+        import prometheus_client.parser
+        prometheus_client.Counter("turns", "Turns.").inc()
+        page = prometheus_client.generate_latest().decode()
+        whole = prometheus_client.parser.text_string_to_metric_families
+        names = [{family.name for family in read(page)} for read in (text_families, whole)]
+        assert "turns" in names[0] and names[0] == names[1]
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

@@ -10,12 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
-from prometheus_client.metrics_core import Metric
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
-from prometheus_client.parser import text_string_to_metric_families as text_families
-from prometheus_client.samples import Sample
 
 from aiperf_metric_server_metrics.lines import head_of, name_of, shortened, value_of
+from aiperf_metric_server_metrics.parsers import Metric, Sample, openmetrics_families, text_families
 from aiperf_metric_server_metrics.units import unit_of
 
 _FLOWING = (
