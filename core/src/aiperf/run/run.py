@@ -204,6 +204,8 @@ class PlannedRun:
         builder.stop()
         self._reduce()
         self._look()
+        if self.plan.plugins.companions:
+            self._prepare_exports()  # beside the last work of their processes
         self.companions.close()
         summary = self._summarize()
         with watched(self.display, "Writing the data set's files"):
@@ -330,6 +332,12 @@ class PlannedRun:
                 found = looked(self.plan, causes, self.servers, self.registry, self.outcome.blame)
             self._looks = {name: scrubbed(text, self.secrets.texts) for name, text in found.items()}
 
+    def _prepare_exports(self) -> None:
+        """Import what the results need while other processes still work."""
+        from aiperf.rundir.artifacts import load_exporters
+
+        load_exporters(self.plan)
+
     def _summarize(self) -> Summary:
         from aiperf.sdk.summary import Summary
 
@@ -338,6 +346,7 @@ class PlannedRun:
         self._record_end()  # now with the columns
         mailbox.catch_up = lambda child: [control.Finish(), *([summarize] if child.index == 0 else [])]
         mailbox.send(self.children.reducers[0], summarize)
+        self._prepare_exports()
         self._wait(lambda: mailbox.summarized, "Making the summary")
         with blamed(self.plan.plugins.reducer, "has left no summary that can be read"):
             summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)

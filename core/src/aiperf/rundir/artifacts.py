@@ -49,6 +49,13 @@ def target_for(plan: Plan, clock: RunClock) -> Target:
     )  # fmt: skip
 
 
+def load_exporters(plan: Plan) -> None:
+    """Import the run's exporters ahead of their use, which tells what is wrong with them."""
+    for ref in plan.plugins.exporters:
+        with contextlib.suppress(PluginError):
+            load(ref)
+
+
 def exporters(
     plan: Plan, target: Target, kind: type[E], report: Callable[[str], object] = log.warning,
     absent: list[tuple[PluginRef, PluginError]] | None = None,
