@@ -24,11 +24,17 @@ FEDERATE = "/federate?match[]=%7B__name__%3D~%22.%2B%22%7D"
 
 
 def families(page: str) -> set[str]:
-    """The families of a page that have a sample."""
+    """The families of a page that have a sample, but for the times at which series of another one began."""
     sampled = {line.partition("{")[0].partition(" ")[0] for line in page.splitlines() if line and not line.startswith("#")}
     named = re.findall(r"^# TYPE (\S+) ", page, re.MULTILINE)
     ends = ("", "_total", "_sum", "_count", "_bucket", "_info", "_created", "_gcount", "_gsum")
-    return {name for name in named if any(f"{name}{end}" in sampled for end in ends)}
+    known = {name for name in named if any(f"{name}{end}" in sampled for end in ends)}
+    return {name for name in known if not name.endswith("_created") or not known & _begun(name)}
+
+
+def _begun(name: str) -> set[str]:
+    stem = name.removesuffix("_created")
+    return {stem, f"{stem}_total"}
 
 
 def judged(run: Done, page: str, url: str) -> dict[str, Any]:
