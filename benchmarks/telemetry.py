@@ -3,21 +3,27 @@
 usage: telemetry.py [--only NAME …] [--runs 21] [--program PATH]
 
 Runs with a source and without it take turns.  A source is *instant*, or its target *hangs* (it accepts and never answers), its
-*start* takes 30 s, or a *sample* 5 s.  Each run sends ten requests; *ttft*: 300 at 100/s beside an instant source, whose TTFT
-is held against the server's truth.  *page*: 1,040 histograms of 20 buckets, of which a tenth changes from sample to sample,
-three a second; CPU time and bytes of a sample.  ``--program``: another ``aiperf``.
+*start* takes 30 s, or a *sample* 5 s; *default*: the source of servers' metrics, which reads truthd's page, and with
+``--no-server-metrics`` doesn't.  Each run sends ten requests; *ttft*: 300
+at 100/s beside the page of truthd, whose TTFT is held against the server's truth.  *page*: 1,040 histograms of 20 buckets, 2 MB
+of text, of which a tenth changes from one reading to the next, three a second for 30 s; CPU time of a reading with all that
+becomes of it, and its bytes.  *wait*: 10,000 readings in 100 s, and 10, and how long the results take behind the last answer.
+``--program``: another ``aiperf``.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,11 +32,10 @@ from tools import Load, LoadError, Ours, profile_words
 from truth import Truth, truthd
 
 _SOURCE = '''
-import json, math, os, resource, socket, threading, time
-from aiperf.sdk.telemetry import Histogram, Point, SeriesKind, TelemetrySource
+import os, socket, time
+from aiperf.sdk.telemetry import Point, TelemetrySource
 
 MODE = os.environ["BENCH_TELEMETRY"]
-BOUNDS = (*(0.001 * 1.5**n for n in range(19)), math.inf)
 
 
 class Source(TelemetrySource):
@@ -43,14 +48,6 @@ class Source(TelemetrySource):
         if MODE == "hangs":
             server = socket.create_server(("127.0.0.1", 0))
             self.server, self.url = server, f"http://127.0.0.1:{server.getsockname()[1]}/metrics"
-        if MODE == "page":
-            self.points = [self.point(n) for n in range(1040)]
-
-    def point(self, n):
-        counts = tuple(self.taken * 7 + (place + 1) * 991 for place in range(20))
-        labels = {"model_name": "meta-llama/Llama-3.1-8B-Instruct", "engine": "0", "operation": f"operation_{n}"}
-        name = f"server:latency_of_operation_{n % 26}_seconds"
-        return Point(name, Histogram(BOUNDS, counts, 0.125 * counts[-1]), SeriesKind.HISTOGRAM, "s", labels)
 
     def sample(self):
         self.taken += 1
@@ -58,11 +55,6 @@ class Source(TelemetrySource):
             time.sleep(5)
         if MODE == "hangs":
             self.context.fetch(self.url, 60)
-        if MODE == "page":
-            spent = resource.getrusage(resource.RUSAGE_SELF)
-            for n in range(self.taken % 10, 1040, 10):
-                self.points[n] = self.point(n)
-            return [*self.points, Point("cpu", spent.ru_utime + spent.ru_stime, SeriesKind.COUNTER, "s", flows=True)]
         return [Point("level", self.taken)]
 '''
 _MANIFEST = """schema_version: 1
@@ -70,7 +62,48 @@ api: ">=1,<2"
 plugins:
   - {category: telemetry, name: bench, summary: A source for measurements.}
 """
-_HANGING_S = 60.0
+_PAGE = """
+import http.server, sys
+
+BOUNDS = [*(f"{0.001 * 1.5**n:g}" for n in range(19)), "+Inf"]
+FAMILIES, EACH = 26, 40
+taken = 0
+changing = "changing" in sys.argv
+
+def histogram(family, n, told):
+    name = f"server:latency_{family}_seconds"
+    labels = f'engine="0",model_name="llama-3.1-8b",place="{n}"'
+    counts = [told * 7 + (place + 1) * 991 for place in range(20)]
+    buckets = "".join(f'{name}_bucket{{{labels},le="{le}"}} {count}.0\\n' for le, count in zip(BOUNDS, counts))
+    return f"{buckets}{name}_sum{{{labels}}} {0.125 * counts[-1]}\\n{name}_count{{{labels}}} {counts[-1]}.0\\n"
+
+series = [[histogram(family, n, 0) for n in range(EACH)] for family in range(FAMILIES)]
+
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        global taken
+        taken += 1
+        for at in range(taken % 10, FAMILIES * EACH, 10) if changing else ():
+            series[at % FAMILIES][at // FAMILIES] = histogram(at % FAMILIES, at // FAMILIES, taken)
+        text = "".join(
+            f"# HELP server:latency_{family}_seconds Latency.\\n"
+            f"# TYPE server:latency_{family}_seconds histogram\\n{''.join(series[family])}" for family in range(FAMILIES)
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *words):
+        pass
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Page)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+"""A server with the page of *page*; ``changing``: a tenth of its series changes from one reading to the next."""
+_HANGING_S = 170.0
 WAYS = ("instant", "hangs", "start", "sample")
 
 
@@ -96,9 +129,11 @@ def install(site: Path) -> None:
     (about / "RECORD").write_text("bench_source/__init__.py,,\nbench_source/aiperf.yaml,,\n")
 
 
-def run(program: str, server: Truth, load: Load, folder: Path, environment: Mapping[str, str]) -> Took:
+def run(
+    program: str, server: Truth, load: Load, folder: Path, environment: Mapping[str, str], more: Sequence[str] = ()
+) -> Took:
     server.reset()
-    words = profile_words(program, server.port, load, str(folder), "builtin")
+    words = [*profile_words(program, server.port, load, str(folder), "builtin"), *more]
     began_ns, began_s = time.time_ns(), time.monotonic()
     subprocess.run(
         words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, timeout=_HANGING_S
@@ -117,18 +152,19 @@ def run(program: str, server: Truth, load: Load, folder: Path, environment: Mapp
 
 def pairs(program: str, way: str, load: Load, runs: int, base: Path) -> tuple[list[Took], list[Took]]:
     """Runs without and with the source, in turns."""
-    install(base / way / "site")
-    cache = {"AIPERF_CACHE_DIR": str(base / "cache")}
-    bare = {**os.environ, **cache}
-    given = {**os.environ, "AIPERF_CACHE_DIR": str(base / "cache-with")}
-    given |= {"PYTHONPATH": str(base / way / "site"), "BENCH_TELEMETRY": way}
+    bare, given = ({**os.environ, "AIPERF_CACHE_DIR": str(base / name)} for name in ("cache", f"cache-{way}"))
+    off: tuple[str, ...] = ("--no-server-metrics",)
+    on = off if way in WAYS else ()
+    if way in WAYS:
+        install(base / way / "site")
+        given |= {"PYTHONPATH": str(base / way / "site"), "BENCH_TELEMETRY": way}
     without, with_source = list[Took](), list[Took]()
     with truthd(20 if load.streaming else 0, 0) as server:
         for number in range(-1, runs):  # the first fills caches
-            order = [(without, bare), (with_source, given)]
-            for found, environment in order if number % 2 else reversed(order):
+            order = [(without, bare, off), (with_source, given, on)]
+            for found, environment, more in order if number % 2 else reversed(order):
                 with tempfile.TemporaryDirectory(prefix="run-", dir=base) as folder:
-                    took = run(program, server, load, Path(folder) / "out", environment)
+                    took = run(program, server, load, Path(folder) / "out", environment, more)
                 if number >= 0:
                     found.append(took)
     return without, with_source
@@ -150,30 +186,94 @@ def show(name: str, without: list[Took], with_source: list[Took]) -> None:
     print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
+class Spent(threading.Thread):
+    """CPU time (s) of the process that reads pages, ten times a second while it lives.  program: its parent."""
+
+    def __init__(self, program: subprocess.Popen[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._program, self.seen = program, list[tuple[float, float]]()
+
+    def run(self) -> None:
+        while self._program.poll() is None:
+            time.sleep(0.1)
+            with contextlib.suppress(OSError):
+                children = Path(f"/proc/{self._program.pid}/task/{self._program.pid}/children").read_text().split()
+                for child in children:
+                    with contextlib.suppress(OSError):
+                        if b"telemetry.process" in Path(f"/proc/{child}/cmdline").read_bytes():
+                            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+                            ticks = int(fields[11]) + int(fields[12])
+                            self.seen.append((time.monotonic(), ticks / os.sysconf("SC_CLK_TCK")))
+
+    def between(self, first_s: float, last_s: float) -> tuple[float, float]:
+        """Seconds between the looks nearest to these times behind the first one, and the CPU time spent then."""
+        begin = self.seen[0][0]
+        (one, spent), (other, spent_then) = (
+            min(self.seen, key=lambda look: abs(look[0] - begin - at)) for at in (first_s, last_s)
+        )
+        return other - one, spent_then - spent
+
+
 def page(program: str, base: Path) -> None:
-    """A page's samples for 20 s: CPU time of the source's process and bytes of its file, by sample."""
-    install(base / "page" / "site")
-    environment = {**os.environ, "PYTHONPATH": str(base / "page" / "site"), "BENCH_TELEMETRY": "page"}
-    folder = base / "paged"
-    with truthd(0, 0) as server:
-        run(program, server, Load(0, 200, 8, streaming=False, rate=10.0), folder, environment)
-    lines = (folder / "journal" / "telemetry-0.jsonl").read_bytes().splitlines()
-    samples = [json.loads(line) for line in lines if line.startswith(b'{"type":"sample"')]
-    sizes = [len(line) for line in lines if line.startswith(b'{"type":"sample"')]
-    headers = sum(len(line) for line in lines if line.startswith(b'{"type":"series"'))
-    (cpu,) = (json.loads(line)["id"] for line in lines if line.startswith(b'{"type":"series"') and b'"name":"cpu"' in line)
-    spent = [sample["values"][str(cpu)] for sample in samples[len(samples) // 4 :]]
-    each_ms = 1000 * (spent[-1] - spent[0]) / (len(spent) - 1)
-    print(
-        f"\npage: {len(samples)} samples, {each_ms:.1f} ms CPU each without a parser; the first has {sizes[0] / 1000:.1f} kB"
-        f" behind {headers / 1000:.0f} kB of headers, the others {statistics.median(sizes[1:]) / 1000:.1f} kB:"
-        f" {10_800 * statistics.mean(sizes[1:]) / 1e6:.0f} MB an hour"
-    )
+    """Reading a large page for 30 s: CPU time of the process, bytes of its file, by reading."""
+    for way in ("changing", "still"):
+        folder, interval_s = base / f"paged-{way}", 0.333
+        with truthd(0, 0) as server:
+            serving = subprocess.Popen([sys.executable, "-c", _PAGE, way], stdout=subprocess.PIPE)
+            try:
+                assert serving.stdout is not None
+                port = int(serving.stdout.readline())
+                words = profile_words(program, server.port, Load(0, 300, 8, streaming=False, rate=10.0), str(folder), "builtin")
+                running = subprocess.Popen(
+                    [*words, "--server-metrics", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                )
+                spent = Spent(running)
+                spent.start()
+                running.wait()
+                spent.join()
+            finally:
+                serving.kill()
+                serving.wait()
+        lines = (folder / "journal" / "telemetry-0.jsonl").read_bytes().splitlines()
+        number = next(
+            at for at, one in enumerate(json.loads(lines[0])["targets"]) if one["name"].endswith(f":{port}/metrics")
+        )
+        sizes = [
+            (len(line), bool(json.loads(line).get("whole"))) for line in lines
+            if line.startswith(b'{"type":"sample"') and json.loads(line).get("target", 0) == number
+        ]  # fmt: skip
+        headers = sum(len(line) for line in lines if line.startswith(b'{"type":"series"'))
+        later = [size for size, _ in sizes[1:]]
+        took_s, cpu_s = spent.between(6.0, 26.0)
+        print(
+            f"\npage, {way}: {len(sizes)} readings; {1000 * cpu_s / took_s * interval_s:.1f} ms CPU each, all in all;"
+            f" the first has {sizes[0][0] / 1000:.1f} kB behind {headers / 1000:.0f} kB of headers,"
+            f" the others {statistics.median(later) / 1000:.2f} kB, {max(later) / 1000:.1f} kB at most:"
+            f" {10_800 * statistics.mean(later) / 1e6:.0f} MB an hour",
+            flush=True,
+        )
+
+
+def wait(program: str, base: Path) -> None:
+    """From the last answer to the end of the program, after few readings and after many."""
+    for interval, requests in (("0.333", 33), ("0.01", 1000)):
+        found = []
+        with truthd(0, 0) as server:
+            for more in ((), ("--no-server-metrics",)):
+                folder = base / f"wait-{interval}-{len(more)}"
+                environment = {**os.environ, "AIPERF_SERVER_METRICS_COLLECTION_INTERVAL": interval}
+                load = Load(0, requests if not more else 33, 8, streaming=False, rate=10.0)
+                found.append(run(program, server, load, folder, environment, more))
+                if not more:
+                    lines = (folder / "journal" / "telemetry-0.jsonl").read_bytes().splitlines()
+                    samples = sum(line.startswith(b'{"type":"sample"') for line in lines)
+        with_any, without = (each.behind_s for each in found)
+        print(f"\nwait: {samples} readings: {with_any:.3f} s to the end; without any {without:.3f} s", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--only", nargs="*", default=[*WAYS, "ttft", "page"])
+    parser.add_argument("--only", nargs="*", default=["default", *WAYS, "ttft", "page", "wait"])
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--program", default=Ours().program, metavar="PATH")
     given = parser.parse_args()
@@ -181,14 +281,16 @@ def main() -> int:
         base = Path(temporary)
         print("| source | to the first request | from the last answer to the end | in all | TTFT error |")
         print("|---|---|---|---|---|")
-        for way in WAYS:
+        for way in ("default", *WAYS):
             if way in given.only:
                 show(way, *pairs(given.program, way, Load(0, 10, 8, streaming=False), given.runs, base))
         if "ttft" in given.only:
             load = Load(0, 300, 8, streaming=True, rate=100.0)
-            show("ttft", *pairs(given.program, "instant", load, min(10, given.runs), base / "ttft"))
+            show("ttft", *pairs(given.program, "default", load, min(10, given.runs), base))
         if "page" in given.only:
             page(given.program, base)
+        if "wait" in given.only:
+            wait(given.program, base)
     print(f"\n{machine()}.")
     return 0
 

@@ -71,6 +71,9 @@ class Companions:
         """How far that is."""
         return self._far
 
-    def close(self) -> None:
+    def close(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """End all of them.  *meanwhile*: what can be done beside the last work of their processes, where there are any."""
+        if self._running:
+            meanwhile()
         self.each(lambda companion: companion.close())
         self._running.clear()

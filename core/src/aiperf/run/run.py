@@ -204,9 +204,7 @@ class PlannedRun:
         builder.stop()
         self._reduce()
         self._look()
-        if self.plan.plugins.companions:
-            self._prepare_exports()  # beside the last work of their processes
-        self.companions.close()
+        self.companions.close(partial(_load_exporters, self.plan))
         summary = self._summarize()
         with watched(self.display, "Writing the data set's files"):
             builder.finish()
@@ -280,8 +278,8 @@ class PlannedRun:
             tell()
             for child in self.children.all:
                 if child.process.poll() is not None:
-                    hint = f"see {self.directories.log_file}"
-                    raise AiperfError(f"{child.identity} {child.fate()} before it was ready", hint)
+                    died = f"{child.identity} {child.fate()} before it was ready"
+                    raise AiperfError(died, f"see {self.directories.log_file}")
             if self.mailbox.unready:
                 raise AiperfError("; ".join(self.mailbox.unready))
             if time.monotonic() > until:
@@ -332,21 +330,14 @@ class PlannedRun:
                 found = looked(self.plan, causes, self.servers, self.registry, self.outcome.blame)
             self._looks = {name: scrubbed(text, self.secrets.texts) for name, text in found.items()}
 
-    def _prepare_exports(self) -> None:
-        """Import what the results need while other processes still work."""
-        from aiperf.rundir.artifacts import load_exporters
-
-        load_exporters(self.plan)
-
     def _summarize(self) -> Summary:
         from aiperf.sdk.summary import Summary
 
         outcome, mailbox = self.outcome, self.mailbox
-        summarize = control.Summarize()
         self._record_end()  # now with the columns
-        mailbox.catch_up = lambda child: [control.Finish(), *([summarize] if child.index == 0 else [])]
-        mailbox.send(self.children.reducers[0], summarize)
-        self._prepare_exports()
+        mailbox.catch_up = lambda child: [control.Finish(), *([control.Summarize()] if child.index == 0 else [])]
+        mailbox.send(self.children.reducers[0], control.Summarize())
+        _load_exporters(self.plan)
         self._wait(lambda: mailbox.summarized, "Making the summary")
         with blamed(self.plan.plugins.reducer, "has left no summary that can be read"):
             summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
@@ -424,6 +415,13 @@ class PlannedRun:
         self.hooks.call("aiperf_run_ended", summary=summary)
         flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
         return exit_code(summary, self.plan, self.outcome, flag, failed=bool(failures))
+
+
+def _load_exporters(plan: Plan) -> None:
+    """Import what writes the results, while other processes still work."""
+    from aiperf.rundir.artifacts import load_exporters
+
+    load_exporters(plan)
 
 
 def _entries(data: DataPlan, journal: Path) -> Far:
