@@ -230,7 +230,6 @@ class PlannedRun:
         with step(self.display, "Making the data set", partial(_entries, self.plan.data, self.directories.journal)) as tell:
             while not builder.poll():
                 self._receive(_BUILD_POLL_MS)
-                self._heed_refusal()
                 tell()
         self.outcome.stamp("built_ns")
         plan = built(builder, self.plan, self.settings)
@@ -243,10 +242,6 @@ class PlannedRun:
                     now = self.companions.waiting()
         return plan
 
-    def _heed_refusal(self) -> None:
-        if (refused := self.mailbox.refused) is not None:
-            raise told(refused.lines, refused.code)
-
     def _pause(self, seconds: float) -> bool:
         """Wait, and go on hearing of the children; False where the run is to end."""
         until_s = time.monotonic() + seconds
@@ -257,6 +252,8 @@ class PlannedRun:
     def _receive(self, wait_ms: int) -> None:
         self.mailbox.receive(wait_ms)
         self.outcome.signals.check()
+        if (refused := self.mailbox.refused) is not None:
+            raise told(refused.lines, refused.code)
 
     def _load(self) -> None:
         """Hand the plan to every worker and reducer, and wait until all are ready.
@@ -274,7 +271,6 @@ class PlannedRun:
     def _wait_until_ready(self, until: float, limit_s: float, tell: Callable[[], None]) -> None:
         while unready := [child.identity for child in self.children.all if not child.ready]:
             self._receive(POLL_MS)
-            self._heed_refusal()
             tell()
             for child in self.children.all:
                 if child.process.poll() is not None:
