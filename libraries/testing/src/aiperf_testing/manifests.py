@@ -12,6 +12,7 @@ from aiperf.registry import manifest
 from aiperf.registry.third_party import load
 from aiperf.sdk.descriptor import PluginRef, canonical
 from aiperf.sdk.exporter import LEVELS, Exporter
+from msgspec.structs import replace
 
 from aiperf_testing.findings import unlike
 
@@ -55,7 +56,7 @@ def _where(plugin: Any) -> tuple[str, str]:
 
 
 def check_row(category: str, plugin: Any) -> manifest.ManifestRow:
-    """The manifest row, after checks of its summary and of its options against their model."""
+    """The manifest row, with the options of its groups, after checks of its summary and of its options against their model."""
     row, read = _found(category, plugin)
     assert row.summary, f"the row of {row.category}:{row.name} has no summary"
     if row.options_model is None:
@@ -66,7 +67,7 @@ def check_row(category: str, plugin: Any) -> manifest.ManifestRow:
     groups = {name: specs(_class(name)) for name in row.option_groups} | read.option_groups
     written, declared = manifest.with_groups(row, groups), specs(_class(row.options_model))
     assert written == declared, f"the options of {row.category}:{row.name} are out of date: run aiperf plugins manifest"
-    return row
+    return replace(row, options=written)
 
 
 def check_taken(row: manifest.ManifestRow) -> None:

@@ -139,7 +139,6 @@ _LATER = (
     ("AIPERF_API_SERVER_*", "the HTTP API of a run"),
     ("AIPERF_GPU_*", "telemetry of GPUs"),
     ("AIPERF_NETWORK_LATENCY_*", "latency of the network"),
-    ("AIPERF_OTEL_*", "metrics sent by OpenTelemetry"),
     ("AIPERF_SEARCH_PLANNER_*", "the search for a load"),
     ("AIPERF_HTTP_VIDEO_POLL_INTERVAL", "video from a server"),
     ("AIPERF_SERVICE_HEALTH_*", "`aiperf service`"),
