@@ -338,6 +338,7 @@ class PlannedRun:
         with blamed(self.plan.plugins.reducer, "has left no summary that can be read"):
             summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
         summary = msgspec.structs.replace(summary, directory=str(self.directories.artifacts.absolute()))
+        summary = msgspec.structs.replace(summary, study_id=self.plan.run.study_id)
         for child in self.children.reducers:
             if child.index not in mailbox.rows_wait:
                 mailbox.send(child, self.fleet.last_message)
@@ -402,7 +403,8 @@ class PlannedRun:
         written = exporting.written
         for files in self.hooks.call("aiperf_export", summary=summary, target=to) or ():
             written += files or []
-        exporting.send()
+        if not self.plan.run.study_id:  # behind the last run, what sends sends the files of all
+            exporting.send()
         failures += [*exporting.failures, *summary.extra.get("failures", [])]
         artifacts.print_footer(written, self.directories.log_file)
         artifacts.mark_ready(to, written, cancelled=summary.cancelled, partial=bool(failures) or self.outcome.plugin_failed)

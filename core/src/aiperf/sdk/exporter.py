@@ -191,6 +191,10 @@ class Exporter(Generic[OptionsT]):
     before_load: ClassVar[bool] = False
     """Whether the files are written before load, when the run may still be refused.  The manifest's capability is the same."""
 
+    sends: ClassVar[bool] = False
+    """Of a SummaryExporter or StudyExporter, whether it sends the files elsewhere: it runs when all others are there, those of
+    hooks, too.  A report leaves it out, and so does a run of a study, whose files a StudyExporter sends."""
+
     def __init__(self, target: Target, options: OptionsT = None) -> None:  # type: ignore[assignment]  # None where it declares none
         self.target = replace(target, files={**target.files, **self.files})
         self.options = options
@@ -209,8 +213,6 @@ class SummaryExporter(Exporter[OptionsT]):
 
     early: ClassVar[bool] = False
     """Whether it reads the summary alone: it runs before the files of batch exporters are there, which take a while."""
-    sends: ClassVar[bool] = False
-    """Whether it sends the files elsewhere: it runs when all others are there, also those of hooks.  A report leaves it out."""
 
     def export(self, summary: Summary) -> Sequence[Artifact]:
         raise NotImplementedError(f"{type(self).__name__} must define export(summary)")

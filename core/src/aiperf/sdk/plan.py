@@ -126,7 +126,8 @@ class RunPlan(Struct, frozen=True):
 
     run_id: 12 hex digits.  seed: root of every draw; seeded: the user gave it.  command: the command line as typed, secrets
     redacted.  workers, reducers: numbers of processes.  config: given and derived settings, in the sections of the
-    configuration file.  log_level: of ``logging``; 5 is trace.
+    configuration file.  log_level: of ``logging``; 5 is trace.  study_id: of the study (:mod:`aiperf.sdk.study`) that the run
+    is a part of, "" for a run by itself.
     """
 
     run_id: str
@@ -139,6 +140,7 @@ class RunPlan(Struct, frozen=True):
     verbose: bool = False
     log_level: int = 20
     config: dict[str, Any] = field(default_factory=dict)
+    study_id: str = ""
 
 
 class TargetPlan(Struct, frozen=True):

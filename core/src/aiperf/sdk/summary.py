@@ -333,7 +333,7 @@ class Summary(Struct, frozen=True):
     slices: in the order of time, without gaps.  urls: as listed by the user, where there are several.
     telemetry: samples taken beside the load, by source.
     tables: of the plugins of the category tables, in their order.  directory: of the run's files, as an absolute path; "" in a
-    summary that was not made from a run's directory.
+    summary that was not made from a run's directory.  study_id: of the study that the run is a part of, "" for a run by itself.
     """
 
     run_id: str
@@ -369,6 +369,7 @@ class Summary(Struct, frozen=True):
     finish_reasons: dict[str, int] = {}
     tables: tuple[SummaryTable, ...] = ()
     directory: str = ""
+    study_id: str = ""
 
 
 SURVIVOR_SHARE = 0.01

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from aiperf_testing.reducers import ReducerContract
     from aiperf_testing.samplers import SamplerContract
     from aiperf_testing.schedules import ScheduleContract
-    from aiperf_testing.senders import SendingExporterContract
+    from aiperf_testing.senders import SendingExporterContract, SendingStudyExporterContract
     from aiperf_testing.series import SeriesContract
     from aiperf_testing.server import Expect, Scripted, Send, answer
     from aiperf_testing.studies import StudyExporterContract, sample_study
@@ -91,7 +91,7 @@ _WHERE = {
     "reducers": ("ReducerContract",),
     "samplers": ("SamplerContract",),
     "schedules": ("ScheduleContract",),
-    "senders": ("SendingExporterContract",),
+    "senders": ("SendingExporterContract", "SendingStudyExporterContract"),
     "series": ("SeriesContract",),
     "server": (
         "Expect",
@@ -154,6 +154,7 @@ __all__ = [
     "Scripted",
     "Send",
     "SendingExporterContract",
+    "SendingStudyExporterContract",
     "SeriesContract",
     "ShardEngineContract",
     "Stage",

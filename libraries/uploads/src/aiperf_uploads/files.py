@@ -13,6 +13,8 @@ PICTURES = tuple(f"**/*.{ending}" for ending in ("png", "svg", "jpg", "jpeg", "g
 """Pictures and pages, at any depth."""
 _OURS = ("journal", "logs")
 """Directories that are no results."""
+_AGGREGATES = ("aggregate", "aggregate/*", "*/aggregate", "sweep_aggregate")
+"""Directories of a study's common files (:class:`aiperf.sdk.study.Study`)."""
 _DRAWN = frozenset(pattern.rpartition(".")[2] for pattern in PICTURES)
 
 
@@ -42,4 +44,10 @@ def exported_files(directory: Path, patterns: Iterable[str] = (), leave: Iterabl
     return [found[name] for name in sorted(found)]
 
 
-__all__ = ["EXPORTS", "PICTURES", "ExportedFile", "exported_files"]
+def study_files(directory: Path) -> list[ExportedFile]:
+    """What the runs of a study have in common: results beside the directories of its runs, and below its aggregates."""
+    patterns = (*EXPORTS, *(f"{place}/{ending}" for place in _AGGREGATES for ending in ("*.json", "*.csv")))
+    return exported_files(directory, patterns, leave=["mlflow_export.json"])
+
+
+__all__ = ["EXPORTS", "PICTURES", "ExportedFile", "exported_files", "study_files"]

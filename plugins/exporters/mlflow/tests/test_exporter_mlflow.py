@@ -6,15 +6,19 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from aiperf import Result, Target
-from aiperf.testing import sample_summary
-from aiperf_exporter_mlflow import MlflowExporter
-from aiperf_exporter_mlflow.contract import MlflowContract
+from aiperf.testing import sample_study, sample_summary
+from aiperf_exporter_mlflow import MlflowExporter, MlflowStudyExporter
+from aiperf_exporter_mlflow.contract import MlflowContract, MlflowStudyContract
 from aiperf_exporter_mlflow.jobs import metrics, parameters
-from aiperf_exporter_mlflow.options import MlflowOptions, _address, tags_of
+from aiperf_exporter_mlflow.options import MlflowRunOptions, MlflowStudyOptions, _address, tags_of
 from msgspec.structs import replace
 
 
 class TestItKeepsTheContract(MlflowContract):
+    pass
+
+
+class TestStudiesKeepTheContract(MlflowStudyContract):
     pass
 
 
@@ -35,7 +39,7 @@ def test_a_run_is_read_back_from_the_store(tmp_path, monkeypatch):
         (run_directory / name).parent.mkdir(parents=True, exist_ok=True)
         (run_directory / name).write_text("{}")
     summary = replace(sample_summary(), config=CONFIG, directory=str(run_directory))
-    options = MlflowOptions(tracking_uri=store, experiment="speed", tags=["team:a", "why:b:c"], parent_run_id="f" * 32)
+    options = MlflowRunOptions(tracking_uri=store, experiment="speed", tags=["team:a", "why:b:c"], parent_run_id="f" * 32)
     (receipt,) = MlflowExporter(Target(run_directory), options).export(summary)
     told = json.loads(receipt.path.read_text())
 
@@ -57,6 +61,44 @@ def test_a_run_is_read_back_from_the_store(tmp_path, monkeypatch):
     assert [each.path for each in client.list_artifacts(told["run_id"], "plots/a")] == ["plots/a/b.png"]
     assert told["uploaded_artifacts"] == ["plots/a/b.png", "profile_export.jsonl", "profile_export_aiperf.json"]
     assert told["exported_at_ns"] > summary.end_ns and told["live_streaming"] is False
+
+
+def test_the_runs_of_a_study_are_nested_in_one_and_filed_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    folder, store = tmp_path / "study", (tmp_path / "store").as_uri()
+    study = sample_study(folder, trials=1, concurrencies=(1, 2))
+    first, second = study.runs
+    for run in study.runs:
+        run.directory.mkdir(parents=True)
+        (run.directory / "profile_export_aiperf.json").write_text("{}")
+    (folder / "sweep_aggregate").mkdir()
+    (folder / "sweep_aggregate" / "profile_export_aiperf_sweep.json").write_text("{}")
+    options = MlflowStudyOptions(tracking_uri=store)
+
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri=store)
+    MlflowStudyExporter(Target(folder), options).export_study(replace(study, runs=(first,), complete=False))
+    broken_off = json.loads((folder / "mlflow_export.json").read_text())
+    assert client.get_run(broken_off["run_id"]).info.status == "FAILED"
+    (receipt,) = MlflowStudyExporter(Target(folder), options).export_study(study)
+    told = json.loads(receipt.path.read_text())
+    assert told["run_id"] == broken_off["run_id"] and {*told["runs"]} == {first.label, second.label}
+    assert told["runs"][first.label] == broken_off["runs"][first.label]
+    (experiment,) = [each for each in client.search_experiments() if each.name == "aiperf"]
+    assert len(client.search_runs([experiment.experiment_id])) == 3
+    parent = client.get_run(told["run_id"])
+    assert parent.info.status == "FINISHED" and parent.data.metrics["aiperf.runs"] == 2
+    for run in study.runs:
+        child = client.get_run(told["runs"][run.label])
+        assert child.data.tags["mlflow.parentRunId"] == told["run_id"] and child.info.run_name == run.label
+        assert child.data.params["cell.concurrency"] == str(run.cell.parameters["concurrency"])
+        assert child.data.metrics == metrics(run.summary)
+        artifacts = [each.path for each in client.list_artifacts(child.info.run_id, "exports")]
+        assert artifacts == ["exports/profile_export_aiperf.json"]
+    assert [each.path for each in client.list_artifacts(told["run_id"], "exports/sweep_aggregate")] == [
+        "exports/sweep_aggregate/profile_export_aiperf_sweep.json"
+    ]
 
 
 class Gate(BaseHTTPRequestHandler):
@@ -92,7 +134,7 @@ def gate():
 def test_a_server_that_refuses_the_key_is_a_warning_without_it(tmp_path, gate, monkeypatch, caplog):
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "token-of-mine")
     (tmp_path / "profile_export_aiperf.json").write_text("{}")
-    assert MlflowExporter(Target(tmp_path), MlflowOptions(tracking_uri=gate)).export(sample_summary()) == []
+    assert MlflowExporter(Target(tmp_path), MlflowRunOptions(tracking_uri=gate)).export(sample_summary()) == []
     assert Gate.seen and {*Gate.seen} == {"Bearer token-of-mine"}, "the server saw the key"
     (message,) = caplog.messages
     assert message.startswith(f"--mlflow-tracking-uri {gate}: ") and "no entry with" in message
@@ -140,7 +182,7 @@ def test_a_tag_of_another_form_is_refused(given):
 
 
 def test_settings_without_an_upload_are_refused_by_name():
-    (said,) = MlflowOptions(run_name="a").problems({"run_name": "--mlflow-run-name"})
+    (said,) = MlflowRunOptions(run_name="a").problems({"run_name": "--mlflow-run-name"})
     needs, hint = said.split("\n")
     assert needs == "--mlflow-run-name needs --mlflow-tracking-uri: it says how"
     assert hint == "add --mlflow-tracking-uri, or drop --mlflow-run-name"

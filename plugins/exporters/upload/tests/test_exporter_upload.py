@@ -6,15 +6,21 @@ import os
 import re
 
 import pytest
-from aiperf.testing import sample_summary
+from aiperf import Target
+from aiperf.testing import sample_study, sample_summary
 from aiperf_exporter_upload import Upload
-from aiperf_exporter_upload.contract import UploadContract
-from aiperf_exporter_upload.jobs import MARKER, job_of
-from aiperf_exporter_upload.options import UploadOptions
+from aiperf_exporter_upload.contract import UploadContract, UploadStudyContract
+from aiperf_exporter_upload.copying import UploadStudy
+from aiperf_exporter_upload.jobs import MARKER, job_of, job_of_study
+from aiperf_exporter_upload.options import RunUploadOptions, StudyUploadOptions
 from msgspec.structs import replace
 
 
 class TestItKeepsTheContract(UploadContract):
+    pass
+
+
+class TestStudiesKeepTheContract(UploadStudyContract):
     pass
 
 
@@ -34,7 +40,7 @@ def directory(tmp_path):
 
 def uploaded(directory, **options):
     hooks = Upload()
-    hooks.options = UploadOptions(**options)
+    hooks.options = RunUploadOptions(**options)
     hooks.aiperf_run_ended(replace(sample_summary(), directory=str(directory)))
 
 
@@ -80,6 +86,31 @@ def test_a_url_that_nobody_can_write_to_names_every_file(directory, caplog, url,
     uploaded(directory, upload=url)
     (message,) = caplog.messages
     assert said in message and message.endswith(f"not uploaded: {', '.join((*FILES, 'logs/aiperf.log', MARKER))}")
+
+
+def test_a_study_keeps_its_paths_and_its_markers_come_last(tmp_path, caplog):
+    folder, there = tmp_path / "study", tmp_path / "there"
+    study = sample_study(folder, trials=1, concurrencies=(1, 2))
+    for run in study.runs:
+        (run.directory / "journal").mkdir(parents=True)
+        (run.directory / "a.json").write_text("{}")
+        (run.directory / MARKER).write_text('{"files": ["a.json"]}')
+    (folder / "sweep_aggregate").mkdir()
+    (folder / "sweep_aggregate" / "sweep.json").write_text("{}")
+    UploadStudy(Target(folder), StudyUploadOptions(upload=there.as_uri())).export_study(study)
+    assert caplog.messages == []
+    names = [run.directory.relative_to(folder).as_posix() for run in study.runs]
+    found = {path.relative_to(there).as_posix() for path in there.rglob("*") if path.is_file()}
+    assert found == {"sweep_aggregate/sweep.json", *(f"{name}/{file}" for name in names for file in ("a.json", MARKER))}
+    job = job_of_study(study, "file:///x", journal=False)
+    assert job.items[-2:] == [f"{name}/{MARKER}" for name in names]
+
+
+def test_a_run_of_a_study_is_left_to_the_study(directory, tmp_path, caplog):
+    hooks = Upload()
+    hooks.options = RunUploadOptions(upload=(tmp_path / "there").as_uri())
+    hooks.aiperf_run_ended(replace(sample_summary(), directory=str(directory), study_id="0123456789ab"))
+    assert caplog.messages == [] and not (tmp_path / "there").exists()
 
 
 @pytest.fixture(scope="module")
@@ -137,5 +168,5 @@ def test_a_url_that_is_none_or_has_credentials_is_refused(url):
 
 
 def test_the_journal_alone_is_refused_by_name():
-    said = UploadOptions(upload_journal=True).problems({"upload_journal": "--upload-journal"})
+    said = RunUploadOptions(upload_journal=True).problems({"upload_journal": "--upload-journal"})
     assert said == ["--upload-journal needs --upload: it says where to\nadd --upload, or drop --upload-journal"]

@@ -6,15 +6,19 @@ import struct
 
 import pytest
 from aiperf import Result, Target
-from aiperf.testing import sample_summary
-from aiperf_exporter_wandb import WandbExporter
-from aiperf_exporter_wandb.contract import WandbContract
+from aiperf.testing import sample_study, sample_summary
+from aiperf_exporter_wandb import WandbExporter, WandbStudyExporter
+from aiperf_exporter_wandb.contract import WandbContract, WandbStudyContract
 from aiperf_exporter_wandb.jobs import rows
-from aiperf_exporter_wandb.options import WandbOptions
+from aiperf_exporter_wandb.options import WandbRunOptions, WandbStudyOptions
 from msgspec.structs import replace
 
 
 class TestItKeepsTheContract(WandbContract):
+    pass
+
+
+class TestStudiesKeepTheContract(WandbStudyContract):
     pass
 
 
@@ -39,9 +43,13 @@ def payloads(content: bytes):
 
 
 def records(folder):
+    (path,) = folder.glob("wandb/offline-run-*/*.wandb")
+    return records_of(path)
+
+
+def records_of(path):
     from wandb.proto.wandb_internal_pb2 import Record
 
-    (path,) = folder.glob("wandb/offline-run-*/*.wandb")
     found = {}
     for payload in payloads(path.read_bytes()):
         record = Record()
@@ -68,7 +76,7 @@ def test_an_offline_run_has_the_table_the_configuration_and_the_files(tmp_path, 
     (tmp_path / "journal" / "run.json").write_text("{}")
     summary = sample_summary(Result("request_latency", "Request Latency", "ms", SPREAD, order=300))
     summary = replace(summary, config={"endpoint": {"type": "chat"}}, directory=str(tmp_path))
-    options = WandbOptions(project="speed", run_name="monday", tags=["nightly"])
+    options = WandbRunOptions(project="speed", run_name="monday", tags=["nightly"])
     assert WandbExporter(Target(tmp_path), options).export(summary) == []
     assert caplog.messages == []
     found = records(tmp_path)
@@ -89,6 +97,29 @@ def test_an_offline_run_has_the_table_the_configuration_and_the_files(tmp_path, 
     }
 
 
+def test_the_runs_of_a_study_are_a_group(tmp_path, offline, caplog):
+    study = sample_study(tmp_path, trials=1, concurrencies=(1, 2))
+    first, second = study.runs
+    study = replace(study, runs=(first, replace(second, summary=None, failed="the server was gone")))
+    for run in study.runs:
+        run.directory.mkdir(parents=True)
+        (run.directory / "profile_export_aiperf.json").write_text("{}")
+    (tmp_path / "sweep_aggregate").mkdir()
+    (tmp_path / "sweep_aggregate" / "sweep.json").write_text("{}")
+    options = WandbStudyOptions(project="speed", run_name="monday")
+    assert WandbStudyExporter(Target(tmp_path), options).export_study(study) == []
+    assert caplog.messages == []
+    found = [records_of(path) for path in tmp_path.glob("wandb/offline-run-*/*.wandb")]
+    runs = {each["run"][0].display_name: each for each in found}
+    assert {*runs} == {"monday", *(f"monday-{run.label.replace('/', '-')}" for run in study.runs)}
+    assert {each["run"][0].run_group for each in found} == {"monday"}
+    good, failed = (runs[f"monday-{run.label.replace('/', '-')}"]["run"][0].config.update for run in study.runs)
+    assert {item.key: json.loads(item.value_json) for item in good}["cell"] == {"concurrency": 1}
+    assert {item.key: json.loads(item.value_json) for item in failed}["failed"] == "the server was gone"
+    (artifact,) = [each for each in runs["monday"]["artifact"] if each.type == "aiperf-study"]
+    assert {each.path for each in artifact.manifest.contents} == {"sweep_aggregate/sweep.json"}
+
+
 def test_rows_are_those_of_the_console_and_unknown_statistics_are_absent():
     hidden = Result("hidden", "Hidden", "ms", {"avg": 1.0})
     single = Result("request_throughput", "Request Throughput", "requests/sec", {"avg": 12.504}, order=900)
@@ -98,8 +129,8 @@ def test_rows_are_those_of_the_console_and_unknown_statistics_are_absent():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (WandbOptions(tags=["a"]), "--wandb-tag needs --wandb-project"),
-        (WandbOptions(project="p", tags=["a" * 65]), "must have 1 to 64 characters"),
+        (WandbRunOptions(tags=["a"]), "--wandb-tag needs --wandb-project"),
+        (WandbRunOptions(project="p", tags=["a" * 65]), "must have 1 to 64 characters"),
     ],
 )
 def test_a_setting_without_an_upload_is_refused_by_name(options, said):
@@ -109,5 +140,5 @@ def test_a_setting_without_an_upload_is_refused_by_name(options, said):
 
 def test_a_time_that_is_none_is_refused_before_the_run(monkeypatch):
     monkeypatch.setenv("AIPERF_WANDB_EXPORT_TIMEOUT_SECONDS", "soon")
-    (sentence,) = WandbOptions(project="p").problems({"project": "--wandb-project"})
+    (sentence,) = WandbRunOptions(project="p").problems({"project": "--wandb-project"})
     assert "AIPERF_WANDB_EXPORT_TIMEOUT_SECONDS is 'soon'" in sentence

@@ -73,6 +73,14 @@ class MlflowOptions(Options):
         metavar="GLOB", shown="result files, pictures and pages", place="mlflow.artifact_globs",
         help="The files to upload, below the run's directory.")
 
+
+class MlflowStudyOptions(MlflowOptions):
+    """The options of the upload of all runs of a study."""
+
+
+class MlflowRunOptions(MlflowOptions):
+    """The options of the upload of a run; they speak for both plugins."""
+
     def problems(self, typed: dict[str, str]) -> list[str]:
         """A setting of an upload that isn't made."""
         if self.tracking_uri is None:
@@ -86,4 +94,4 @@ class MlflowOptions(Options):
         return []
 
 
-__all__ = ["LIMIT", "MlflowOptions", "tags_of"]
+__all__ = ["LIMIT", "MlflowOptions", "MlflowRunOptions", "MlflowStudyOptions", "tags_of"]

@@ -6,11 +6,15 @@ import logging
 import os
 import time
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 from aiperf_uploads.process_side import Teller, serve
 
-from aiperf_exporter_mlflow.jobs import METRICS, PARAMETERS, RUN, MlflowJob
+from aiperf_exporter_mlflow.jobs import METRICS, PARAMETERS, RUN, MlflowJob, MlflowRun
+
+if TYPE_CHECKING:
+    from mlflow.tracking import MlflowClient
 
 _MOST_METRICS, _MOST_PARAMETERS = 1000, 100
 """Of one call."""
@@ -24,35 +28,48 @@ def work(message: bytes, teller: Teller) -> None:
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # of 7, which take minutes
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")
     logging.disable(logging.CRITICAL)
-    from mlflow.entities import Metric, Param
     from mlflow.tracking import MlflowClient
 
     job = msgspec.json.decode(message, type=MlflowJob)
-    run, client = job.run, MlflowClient(tracking_uri=job.tracking_uri)
+    client = MlflowClient(tracking_uri=job.tracking_uri)
     experiment = client.get_experiment_by_name(job.experiment)
     experiment_id = client.create_experiment(job.experiment) if experiment is None else experiment.experiment_id
-    tags = dict(run.tags)
-    if job.parent_run_id is not None:
-        tags["mlflow.parentRunId"] = job.parent_run_id
-    made = client.create_run(experiment_id, start_time=run.start_ms, tags=tags, run_name=run.name)
-    run_id = made.info.run_id
-    teller.facts(run_id=run_id, experiment_id=experiment_id)
-    teller.sent(RUN)
-    metrics = [Metric(name, value, run.end_ms, 0) for name, value in run.metrics.items()]
-    parameters = [Param(name, value[:_LONGEST_PARAMETER]) for name, value in run.parameters.items()]
-    with _part(teller, METRICS):
-        rest = iter(metrics)
-        while some := list(islice(rest, _MOST_METRICS)):
+    parent = _upload(client, experiment_id, job.run, job.parent_run_id, teller)
+    teller.facts(run_id=parent, experiment_id=experiment_id)
+    made = {}
+    for child in job.children:
+        try:
+            made[child.label] = _upload(client, experiment_id, child, parent, teller)
+        except Exception as error:  # noqa: BLE001  # of the client; the other runs are tried
+            for item in child.items:
+                teller.left(item, error)
+        teller.facts(children=made)
+    teller.facts(exported_at_ns=time.time_ns())
+
+
+def _upload(client: MlflowClient, experiment_id: str, run: MlflowRun, parent: str | None, teller: Teller) -> str:
+    """Make the run, or fill the known one, and return its id."""
+    from mlflow.entities import Metric, Param
+
+    if run.known is None:
+        tags = run.tags if parent is None else {**run.tags, "mlflow.parentRunId": parent}
+        run_id: str = client.create_run(experiment_id, start_time=run.start_ms, tags=tags, run_name=run.name).info.run_id
+    else:
+        run_id = client.get_run(run.known).info.run_id
+    teller.sent(run.item(RUN))
+    with _part(teller, run.item(METRICS)):
+        metrics = iter([Metric(name, value, run.end_ms, 0) for name, value in run.metrics.items()])
+        while some := list(islice(metrics, _MOST_METRICS)):
             client.log_batch(run_id, metrics=some)
-    with _part(teller, PARAMETERS):
-        rest_parameters = iter(parameters)
-        while several := list(islice(rest_parameters, _MOST_PARAMETERS)):
+    with _part(teller, run.item(PARAMETERS)):
+        parameters = iter([Param(name, value[:_LONGEST_PARAMETER]) for name, value in run.parameters.items()])
+        while several := list(islice(parameters, _MOST_PARAMETERS)):
             client.log_batch(run_id, params=several)
     for path, name, folder in run.files:
-        with _part(teller, name):
+        with _part(teller, run.item(name)):
             client.log_artifact(run_id, path, folder)
     client.set_terminated(run_id, "FAILED" if run.failed else "FINISHED", run.end_ms)
-    teller.facts(exported_at_ns=time.time_ns())
+    return run_id
 
 
 class _part:  # noqa: N801  # a block

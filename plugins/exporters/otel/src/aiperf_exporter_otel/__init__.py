@@ -55,7 +55,7 @@ class OtelStream(Companion[StreamOptions]):
         resource = {
             "service.name": "aiperf", "service.instance.id": plan.run.run_id, "aiperf.benchmark.id": plan.run.run_id,
             "aiperf.endpoint.type": plan.plugins.endpoint.name, "aiperf.model.name": plan.target.models[0],
-            **attributes(options.resource_attributes),
+            **({"aiperf.sweep.id": plan.run.study_id} if plan.run.study_id else {}), **attributes(options.resource_attributes),
         }  # fmt: skip
         limits = self._limits
         start = StreamStart(

@@ -27,6 +27,14 @@ class UploadOptions(Options):
     upload_journal: bool = option("--upload-journal", default=False, group="Output", place="artifacts.upload_journal",
         help="Copy the journal, too: aiperf report makes the results again from it.")
 
+
+class StudyUploadOptions(UploadOptions):
+    """The options of the upload of all runs of a study."""
+
+
+class RunUploadOptions(UploadOptions):
+    """The options of the upload of a run; they speak for both plugins."""
+
     def problems(self, typed: dict[str, str]) -> list[str]:
         """A setting of an upload that isn't made."""
         if self.upload is None:
@@ -39,4 +47,4 @@ class UploadOptions(Options):
         return []
 
 
-__all__ = ["LIMIT", "UploadOptions"]
+__all__ = ["LIMIT", "RunUploadOptions", "StudyUploadOptions", "UploadOptions"]

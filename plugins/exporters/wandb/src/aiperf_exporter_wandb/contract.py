@@ -6,19 +6,26 @@ import os
 from unittest.mock import patch
 
 import pytest
-from aiperf.testing import SendingExporterContract
+from aiperf.testing import SendingExporterContract, SendingStudyExporterContract
 
-from aiperf_exporter_wandb import WandbExporter
-from aiperf_exporter_wandb.options import LIMIT, WandbOptions
+from aiperf_exporter_wandb import WandbExporter, WandbStudyExporter
+from aiperf_exporter_wandb.options import LIMIT, WandbRunOptions, WandbStudyOptions
 
-_NOBODY = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "0" * 40, "WANDB_MODE": "online", LIMIT: "3"}
+_NOBODY = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "0" * 40, "WANDB_MODE": "online", LIMIT: "1.5"}
 
 
-class WandbContract(SendingExporterContract):
-    exporter = WandbExporter
-    options = WandbOptions(project="contract")
-
+class _Nobody:
     @pytest.fixture(autouse=True)
     def nobody(self):  # type: ignore[no-untyped-def]  # a generator
         with patch.dict(os.environ, _NOBODY):
             yield
+
+
+class WandbContract(_Nobody, SendingExporterContract):
+    exporter = WandbExporter
+    options = WandbRunOptions(project="contract")
+
+
+class WandbStudyContract(_Nobody, SendingStudyExporterContract):
+    exporter = WandbStudyExporter
+    options = WandbStudyOptions(project="contract")

@@ -7,8 +7,10 @@ from typing import Any
 
 from aiperf import Result, Summary
 from aiperf.sdk.redaction import redact
-from aiperf_uploads import ExportedFile
+from aiperf.sdk.study import Study, StudyRun
+from aiperf_uploads import ExportedFile, exported_files, study_files
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aiperf_exporter_wandb.options import WandbOptions
 
@@ -24,7 +26,8 @@ class WandbRun(Struct, frozen=True):
 
     rows: of the table: a metric's name, then a number or None for each of COLUMNS.  summary: statistics by ``<tag>`` (average)
     and ``<tag>.<stat>``.  artifact: its name.  files: absolute path, and name below the run's directory.
-    group: the runs of one study have the same; None for a single run.
+    group: the runs of one study have the same; None for a single run.  kind: its type of job there, None for a single run.
+    label: of a run of a study, "" otherwise.
     """
 
     name: str
@@ -36,20 +39,32 @@ class WandbRun(Struct, frozen=True):
     group: str | None = None
     failed: bool = False
     files: tuple[tuple[str, str], ...] = ()
+    artifact_type: str = "aiperf-run"
+    kind: str | None = None
+    label: str = ""
 
     @property
     def items(self) -> list[str]:
         """What is to arrive, in words."""
-        return [RUN, TABLE, *(name for _, name in self.files)]
+        return [self.item(part) for part in (RUN, *([TABLE] if self.rows else ()), *(name for _, name in self.files))]
+
+    def item(self, part: str) -> str:
+        """A part of this run, in words."""
+        return f"{self.label}: {part}" if self.label else part
 
 
 class WandbJob(Struct, frozen=True):
-    """An upload.  directory: where an offline run is kept, for ``wandb sync``."""
+    """An upload.  directory: where offline runs are kept, for ``wandb sync``."""
 
     project: str
     entity: str | None
     directory: str
-    run: WandbRun
+    runs: tuple[WandbRun, ...]
+
+    @property
+    def items(self) -> list[str]:
+        """What is to arrive, in words."""
+        return [item for run in self.runs for item in run.items]
 
 
 def run_of(summary: Summary, options: WandbOptions, files: list[ExportedFile]) -> WandbRun:
@@ -61,6 +76,33 @@ def run_of(summary: Summary, options: WandbOptions, files: list[ExportedFile]) -
         rows(summary), numbers(summary), f"aiperf-{summary.run_id}", failed=not summary.complete,
         files=tuple((str(file.path), file.name) for file in files),
     )  # fmt: skip
+
+
+def runs_of(study: Study, options: WandbOptions) -> tuple[WandbRun, ...]:
+    """A run of a group for each run of the study, and one with what they have in common."""
+    name = options.run_name or f"aiperf-{study.study_id[:_DIGITS]}"
+    made = [_of_study(study, run, options, name) for run in study.runs]
+    tags = [f"aiperf-{study.version}", f"study-{study.study_id[:_DIGITS]}", *options.tags]
+    config = {**study.config, "cli_command": redact(study.command), "study_id": study.study_id, "planner": study.planner}
+    counts = {"runs": float(len(study.runs)), "failed_runs": float(sum(run.summary is None for run in study.runs))}
+    own = tuple((str(file.path), file.name) for file in study_files(study.directory))
+    artifact = f"aiperf-{study.study_id}"
+    made.append(WandbRun(
+        name, config, tags, [], counts, artifact, name, failed=not study.complete, files=own, artifact_type="aiperf-study",
+        kind="study", label="all runs",
+    ))  # fmt: skip
+    return tuple(made)
+
+
+def _of_study(study: Study, run: StudyRun, options: WandbOptions, group: str) -> WandbRun:
+    cell: dict[str, Any] = {"cell": dict(run.cell.parameters), "trial": run.trial, "study_id": study.study_id}
+    name = f"{group}-{run.label.replace('/', '-')}"
+    if run.summary is None:
+        config = {**study.config, **cell, "failed": run.failed}
+        tags = [f"aiperf-{study.version}", *options.tags]
+        return WandbRun(name, config, tags, [], {}, "", group, failed=True, kind="run", label=run.label)
+    made = run_of(run.summary, options, exported_files(run.directory))
+    return replace(made, name=name, config={**made.config, **cell}, group=group, kind="run", label=run.label)
 
 
 def rows(summary: Summary) -> list[list[str | float | None]]:
@@ -83,4 +125,4 @@ def numbers(summary: Summary) -> dict[str, float]:
     }  # fmt: skip
 
 
-__all__ = ["COLUMNS", "RUN", "TABLE", "WandbJob", "WandbRun", "run_of"]
+__all__ = ["COLUMNS", "RUN", "TABLE", "WandbJob", "WandbRun", "run_of", "runs_of"]

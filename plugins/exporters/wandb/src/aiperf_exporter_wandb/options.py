@@ -19,6 +19,14 @@ class WandbOptions(Options):
     tags: list[str] = option("--wandb-tag", default=[], group=_GROUP, metavar="WORD", place="wandb.tags",
         help="Further tags of the run there.")
 
+
+class WandbStudyOptions(WandbOptions):
+    """The options of the upload of all runs of a study."""
+
+
+class WandbRunOptions(WandbOptions):
+    """The options of the upload of a run; they speak for both plugins."""
+
     def problems(self, typed: dict[str, str]) -> list[str]:
         """A setting of an upload that isn't made."""
         if self.project is None:
@@ -33,4 +41,4 @@ class WandbOptions(Options):
         return []
 
 
-__all__ = ["LIMIT", "WandbOptions"]
+__all__ = ["LIMIT", "WandbOptions", "WandbRunOptions", "WandbStudyOptions"]
