@@ -145,6 +145,15 @@ def test_models_are_a_name_names_or_mappings(tmp_path: Path, models: str, expect
     [
         ("{type: concurrency, concurrency: 8, requests: 100}", {"concurrency": "8", "request_count": "100"}),
         ("{type: concurrency, sessions: 9}", {"concurrency": "1", "session_count": "9"}),
+        ("{rate: 4, fixedSchedule: false}", {"request_rate": "4", "fixed_schedule": False}),
+        (
+            "[{kind: warmup, alone: false, requests: 3}, {sessions: 9}]",
+            {"warmup_request_count": "3", "session_count": "9"},
+        ),
+        (
+            "[{kind: warmup, alone: true, requests: 3}, {sessions: 9}]",
+            {"warmup_alone": True, "warmup_request_count": "3", "session_count": "9"},
+        ),
         (
             "{type: poisson, rate: 30, duration: 2m, gracePeriod: 60}",
             {"arrival_pattern": "poisson", "request_rate": "30", "benchmark_duration_s": "120", "benchmark_grace_s": "60"},
@@ -192,6 +201,12 @@ def test_models_are_a_name_names_or_mappings(tmp_path: Path, models: str, expect
 )
 def test_phases_are_load_options(tmp_path: Path, phases: str, expected: dict[str, object]) -> None:
     assert given(tmp_path, f"{START}  phases: {phases}") == {"models": ["m"], **expected}
+
+
+def test_a_ramp_of_nothing_is_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    phases = "  phases: {type: concurrency, concurrency: 9, prefillRamp: 30s}"
+    assert given(tmp_path, f"{START}{phases}") == {"models": ["m"], "concurrency": "9"}
+    assert "benchmark.phases.prefillRamp (run.yaml:3): there is no prefillConcurrency that could rise" in caplog.text
 
 
 def test_a_warmup_and_a_profiling_phase_may_stand_by_themselves(tmp_path: Path) -> None:
@@ -257,7 +272,7 @@ def test_anchors_and_merges_are_yaml_as_ever(tmp_path: Path) -> None:
             "benchmark: {models: [{name: a, lora: b}]}",
             "benchmark.models[0].lora (run.yaml:1): there is no such key / known here: name",
         ),
-        ("benchmark: {phases: {concurrency: 1}}", "it has no type / write one of concurrency, poisson"),
+        ("benchmark: {warmup: {concurrency: 1}}", "it has no type / write one of concurrency, poisson"),
         ("benchmark: {phases: {type: poisson}}", "a phase of type poisson needs its rate"),
         (
             "benchmark: {phases: {type: concurrency, rate: 4}}",
@@ -283,8 +298,8 @@ def test_anchors_and_merges_are_yaml_as_ever(tmp_path: Path) -> None:
         ("benchmark: {plugins: [a]}", "it must be a mapping, of options by category:name"),
         ("benchmark: {plugins: {endpoints:parrot: x}}", "endpoints:parrot (run.yaml:1): it must be a mapping"),
         (
-            "benchmark: {phases: {type: poisson, rate: 1, rateRamp: {strategy: linear}, prefillRamp: {strategy: exponential}}}",
-            "benchmark.phases.prefillRamp.strategy (run.yaml:1): all ramps of a run rise alike, and",
+            "benchmark: {phases: {type: poisson, rate: 1, rateRamp: {strategy: linear}, concurrencyRamp: {strategy: sine}}}",
+            "benchmark.phases.concurrencyRamp.strategy (run.yaml:1): all ramps of a run rise alike, and",
         ),
         ("benchmark: {profiling: {type: poisson, rate: 1, rateRamp: {curve: linear}}}", "known here: duration, strategy"),
         ("benchmark: {dataset: {type: file}}", "benchmark.dataset (run.yaml:1): a file needs its path"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from difflib import get_close_matches
 
 from aiperf.sdk.descriptor import canonical
@@ -10,12 +11,18 @@ from aiperf_configuration_yaml.entries import Entry
 from aiperf_configuration_yaml.names import KINDS
 from aiperf_configuration_yaml.places import Places
 
+log = logging.getLogger(__name__)
+
 PHASES = ("concurrency", "poisson", "gamma", "constant", "user_centric", "fixed_schedule")
 _OF_A_RATE = ("rate", "rate_ramp", "rate_series", "smoothness")
 
 
 class Phases:
-    """Reads the phases of a file."""
+    """Reads the phases of a file.
+
+    A profiling phase without a type has the one that its keys have on a command line.  A warmup inherits from the profiling
+    phase where it says ``alone: false``, and else nothing.
+    """
 
     def __init__(self, places: Places) -> None:
         self._places, self._file = places, places.file
@@ -36,12 +43,17 @@ class Phases:
             self._file.wrong(excluded, "the warmup is left out of the results, and nothing else is")
         alone = words.pop("alone", None) if kind == KINDS[0] else None
         inherits = alone is not None and self._file.on(alone) is False
-        if named is None and not inherits:
+        if kind == KINDS[0] and named is None and alone is None:
             if isinstance(entry.value, dict):
-                self._file.wrong(entry, "it has no type", f"write one of {', '.join(PHASES)}")
+                self._file.wrong(entry, "it has no type", f"write one of {', '.join(PHASES[:5])}")
             return
         if kind == KINDS[0] and not inherits:
             self._file.mark(self._places.by_place[f"{kind}.alone"], entry)
+        if (ramp := words.get("prefill_ramp")) is not None and "prefill_concurrency" not in words and not inherits:
+            log.warning("%s: there is no prefillConcurrency that could rise, so it is left out", self._file.where(ramp))
+            del words["prefill_ramp"]
+        if (switch := words.pop("fixed_schedule", None)) is not None:
+            self._file.take(self._places.by_place["profiling.type (fixed_schedule)"], switch)
         word = None if named is None else canonical(str(named.plain))
         if word is not None and named is not None and not self._typed(entry, kind, word, named, words, inherits=inherits):
             return

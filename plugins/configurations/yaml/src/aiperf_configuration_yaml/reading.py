@@ -147,7 +147,7 @@ class Reading:
         """Files that an exporter renders with values of the run; their texts also know the file's variables."""
         option = self._places.by_place.get("artifacts.user_files")
         if option is None:
-            why = "files of the user are for the package aiperf-exporter-user-files, which is not installed"
+            why = "files of the user are for the package aiperf-hook-user-files, which is not installed"
             self._file.wrong(entry, why, "drop it")
             return
         text = json.dumps({"files": entry.plain, "variables": self._variables})
