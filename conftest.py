@@ -6,10 +6,10 @@ import logging
 import os
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from program import heed_endings
 
 _EXCUSED = pytest.StashKey[list[Path]]()
@@ -19,8 +19,11 @@ _TRACEBACK = "Traceback (most recent call last)"
 
 # A change is judged by what it changes, not by the luck of a draw.  `--hypothesis-profile=default` looks for new examples.
 # How long an example takes says how busy the machine is: neither a deadline nor the check for slow data judges it.
-settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("repeatable")
+if find_spec("hypothesis") is not None:  # the tests of most packages do without it
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -22,7 +22,7 @@ import pytest
 from suite_run import Failures
 
 WARM = """
-import hypothesis, zmq
+import zmq
 from aiperf.testing import DatasetContract, EndpointContract, HttpTransportContract, MetricContract, SummaryExporterContract
 
 def test_nothing(tmp_path, monkeypatch, capsys, caplog):

@@ -1,4 +1,4 @@
-"""Runs each package's tests in an environment with only the kernel, that package and its declared dependencies.
+"""Runs each package's tests in an environment with the test package and what the package itself declares, nothing else.
 
 usage: isolated.py [--sizes] [DISTRIBUTION ...]
 
@@ -30,8 +30,8 @@ from requirements import ROOT, test_group
 from suite_run import Failures
 
 KERNEL = "aiperf-core"
-TOOLS = (f"{KERNEL}[testing]", "pytest", "hypothesis")
-"""Packages that tests use without a declaration."""
+TOOLS = (f"{KERNEL}[testing]",)
+"""What tests use without a declaration: the test package, which brings pytest."""
 PART_BYTES = 100_000
 """A package with more than these bytes of tests is divided, so that all processors have something to do until the end."""
 WORDS = ("-p", "no:cacheprovider", "-m", "not timing")
