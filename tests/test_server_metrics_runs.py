@@ -68,6 +68,16 @@ def total(metrics: dict[str, Any], name: str) -> float:
     return float(sum(each.get("total", each.get("sum", 0.0)) for each in stats))
 
 
+def sampled(aiperf: Program, *asked: str | float | Path) -> Done:
+    """A good run with samples: on a very busy machine the pages may be read later than a short load, and it runs again."""
+    for _ in range(5):
+        run = aiperf(*asked)
+        assert run.code == 0, run.err
+        if "has given no sample" not in (run.artifacts / "logs" / "aiperf.log").read_text():
+            break
+    return run
+
+
 @pytest.mark.timing  # the load never waits long for a page, so that a busy machine may read one too late
 @pytest.mark.parametrize("engine", FAMILIES)
 def test_the_server_counts_what_the_client_saw(tmp_path: Path, engine: str) -> None:
@@ -110,9 +120,8 @@ def counted(tmp_path: Path, engine: str, *, workers: int, lag_s: float = 0.0) ->
 def test_all_files_agree_with_the_journal(tmp_path: Path) -> None:
     aiperf = Program(tmp_path, server_metrics=True)
     with running(metrics="vllm", decode_ms=2, first_token_ms=150) as simulator:
-        run = aiperf(*words(simulator, "--request-count", 60, "--slice-duration", 0.5),
-                     "--server-metrics-formats", "json", "csv", "jsonl", "parquet", "--collect-server-metrics")  # fmt: skip
-    assert run.code == 0, run.err
+        run = sampled(aiperf, *words(simulator, "--request-count", 60, "--slice-duration", 0.5),
+                      "--server-metrics-formats", "json", "csv", "jsonl", "parquet", "--collect-server-metrics")  # fmt: skip
     assert [name for name in FILES if not (run.artifacts / name).is_file()] == []
     for ending in ("CSV", "JSON", "JSONL", "Parquet"):
         assert f"Server Metrics {ending} Export: " in run.out
@@ -138,11 +147,10 @@ def test_all_files_agree_with_the_journal(tmp_path: Path) -> None:
 def test_a_login_stands_in_no_file(tmp_path: Path, shared_simulator: Simulator, exporter: tuple[int, list[str | None]]) -> None:
     port, seen = exporter
     login = base64.b64encode(b"ada:hushhush").decode()
-    run = Program(tmp_path, server_metrics=True)(
-        *words(shared_simulator, "--request-rate", 20, "--request-count", 40),
+    run = sampled(
+        Program(tmp_path, server_metrics=True), *words(shared_simulator, "--request-rate", 20, "--request-count", 40),
         "--server-metrics", f"http://ada:hushhush@127.0.0.1:{port}",
     )  # fmt: skip
-    assert run.code == 0, run.err
     assert set(seen) == {f"Basic {login}"}
     files = [path for path in run.artifacts.rglob("*") if path.is_file()]
     assert [path for path in files if any(text in path.read_bytes() for text in (b"hushhush", login.encode()))] == []
@@ -185,8 +193,7 @@ benchmark:
   phases: {{type: poisson, rate: 20, requests: 40}}
   serverMetrics: {{urls: ["127.0.0.1:{port}"], formats: [json]}}
 """)
-    run = Program(tmp_path, server_metrics=True)("profile", "--config", tmp_path / "run.yaml", "--ui", "none")
-    assert run.code == 0, run.err
+    run = sampled(Program(tmp_path, server_metrics=True), "profile", "--config", tmp_path / "run.yaml", "--ui", "none")
     document = json.loads((run.artifacts / FILES[0]).read_bytes())
     assert document["summary"]["endpoints_configured"] == [f"{shared_simulator.url}/metrics", f"http://127.0.0.1:{port}/metrics"]
     assert not (run.artifacts / FILES[1]).exists()

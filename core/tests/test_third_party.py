@@ -73,6 +73,26 @@ def test_a_plugin_that_imports_an_old_name_is_told_of_the_table(
     )
 
 
+@pytest.mark.parametrize(("line", "hints"), [
+    ("import acme_shared_parts.dialect", ("pip install acme-shared-parts, or what else has it; acme-endpoint needs it",)),
+    ("import wants_a_library.other", ()),  # its own module: nothing else would bring it
+    ("from aiperf import Nonesuch", ()),
+])  # fmt: skip
+def test_a_missing_library_is_named_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, hints: tuple[str, ...]
+) -> None:
+    (tmp_path / "wants_a_library.py").write_text(f"{line}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "wants_a_library", raising=False)
+    ref = PluginRef("endpoints", "x", "wants_a_library:X", "acme-endpoint", "1")
+    with pytest.raises(PluginError, match=r"^the plugin endpoints:x of acme-endpoint 1 can't be imported: ") as caught:
+        load(ref)
+    assert caught.value.hints == hints
+    with pytest.raises(PluginError) as caught:
+        load(ref, "pip install acme[all]")
+    assert caught.value.hints == ("pip install acme[all]",)
+
+
 def test_a_package_that_can_not_be_imported_is_one_sentence() -> None:
     plugins = ("metrics", "a"), ("exporters", "a"), ("metrics", "b")
     refs = [PluginRef(category, "x", "acme:X", package, "1") for category, package in plugins]

@@ -44,9 +44,17 @@ def _loaded(how: Callable[[PluginRef], Any], plugin: PluginRef, hints: tuple[str
     except ImportError as error:
         log.debug("traceback:", exc_info=error)
         moved = _MOVED if (error.name or "").partition(".")[0] == "aiperf" else ""
-        raise PluginError(f"{plugin} can't be imported: {error}{moved}", *hints) from error
+        raise PluginError(f"{plugin} can't be imported: {error}{moved}", *(hints or _to_install(plugin, error))) from error
     except (Exception, SystemExit) as error:  # a module of a plugin may raise anything while it is imported
         raise failure(plugin, "can't be imported", error) from error
+
+
+def _to_install(plugin: PluginRef, error: ImportError) -> tuple[str, ...]:
+    """What to install where a module of another package is missing; () for other failures."""
+    module = (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or module in ("", "aiperf", plugin.value.partition(":")[0].partition(".")[0]):
+        return ()
+    return (f"pip install {module.replace('_', '-')}, or what else has it; {plugin.distribution} needs it",)
 
 
 def _imported(plugin: PluginRef) -> Any:
