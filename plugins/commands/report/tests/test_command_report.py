@@ -79,6 +79,12 @@ class Outcomes(BatchExporter):
         return b"".join(b"%d\n" % outcome for outcome in scored.batch["outcome"].astype(int))
 
 
+class Loud(SummaryExporter):
+    def export(self, summary):
+        print(f"verbose: {self.target.verbose}")
+        return []
+
+
 def ref(name: str, cls: type) -> PluginRef:
     return sample_ref("exporters", f"{__name__}:{cls.__name__}", name=name)
 
@@ -122,13 +128,13 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...], level: str = "re
 def report(
     *words: Path | str, as_json: bool = False, output: Path | None = None, slices: float | None = None,
     others: PluginOptions | None = None, definitions: bool = False, level: str | None = None,
-    percentiles: Sequence[float] = (), columns: Sequence[str] = (),
+    percentiles: Sequence[float] = (), columns: Sequence[str] = (), verbose: bool = False,
 ) -> int:  # fmt: skip
     command = Report()
     command.plugin_options = others
     options = SimpleNamespace(definitions=definitions, as_json=as_json, output=output, slice_duration_s=slices)
     options.accuracy_grader, options.export_level = None, level
-    options.percentiles, options.columns = percentiles, columns
+    options.percentiles, options.columns, options.verbose = percentiles, columns, verbose
     return command.run(options, [str(word) for word in words])
 
 
@@ -147,6 +153,13 @@ def test_a_second_report_gives_the_same(run):
     first = (run / "profile_export.jsonl").read_bytes()
     assert report(run) == KILLED
     assert (run / "profile_export.jsonl").read_bytes() == first
+
+
+def test_a_quiet_run_can_be_reported_with_every_table(tmp_path, capsys):
+    run = make_run(tmp_path / "run", exporters=(ref("loud", Loud),))
+    assert report(run) == report(run, verbose=True) == KILLED
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("verbose")]
+    assert said == ["verbose: False", "verbose: True"]
 
 
 def test_results_may_go_elsewhere(run, tmp_path):

@@ -44,3 +44,12 @@ def test_details_need_the_word() -> None:
 
 def test_a_table_without_rows_shows_its_notes() -> None:
     assert list(shown(replace(QUEUES, rows=()), Look(BOX), 80)) == ["Queues", "shared server"]
+
+
+def test_a_text_that_all_rows_share_stands_below() -> None:
+    rows = tuple((name, "http://10.0.0.1:8000/metrics", count, 1.5) for name, count in (("vllm", 12), ("sglang", 3)))
+    lines = list(shown(replace(QUEUES, rows=rows), Look(BOX), 100))
+    assert "target" not in lines[2] and "engine" in lines[2] and "waiting (requests)" in lines[2]
+    assert lines[-2:] == ["All rows: target http://10.0.0.1:8000/metrics.", "shared server"]
+    alone = list(shown(replace(QUEUES, rows=rows[:1]), Look(BOX), 100))
+    assert "target" in alone[2] and alone[-1] == "shared server"

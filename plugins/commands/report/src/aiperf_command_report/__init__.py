@@ -111,6 +111,8 @@ class Report(Command[ReportOptions]):
         if options.as_json:
             sys.stdout.write(_json(summary, plan, target))
             return whole and not summary.extra.get("lost")
+        if options.verbose:
+            target = replace(target, verbose=True)
         if options.output is not None:
             _make(options.output)
             target = replace(target, directory=options.output)

@@ -49,4 +49,10 @@ class ReportOptions(Options):
         shown="the run's own grades",
         help="Grade the answers again with this installed grader; the run must have kept them (--export-level raw).",
     )
+    verbose: bool = option(
+        "--verbose",
+        "-v",
+        default=False,
+        help="Print every table, also of a run that was made without -v.",
+    )
     output: Path | None = option("--output", metavar="DIR", shown="the run's own", help="Directory to write the results to.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from aiperf.sdk.table import Cell, SummaryTable
+from aiperf.sdk.table import Cell, SummaryTable, TableColumn
+from msgspec.structs import replace
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, total, wrap
 
@@ -16,8 +17,12 @@ _TEXT_CELLS = 12
 
 
 def shown(one: SummaryTable, look: Look, width: int) -> Iterator[str]:
-    """The table and its notes, at most *width* wide: a column that finds no room is named below."""
-    names = [f"{column.name.replace('_', ' ')}{f' ({column.unit})' if column.unit else ''}" for column in one.columns]
+    """The table and its notes, at most *width* wide: a column that finds no room is named below.
+
+    A text that all rows have in common stands below, too.
+    """
+    one, common = _without_common(one)
+    names = [_name(column) for column in one.columns]
     rows = [[_cell(cell) for cell in row] for row in one.rows[:_MOST_ROWS]]
     numeric = [all(not isinstance(row[i], str) for row in one.rows) for i in range(len(names))]
     wide = [max(cells_of(text) for text in (names[i], *(row[i] for row in rows))) for i in range(len(names))]
@@ -37,13 +42,33 @@ def shown(one: SummaryTable, look: Look, width: int) -> Iterator[str]:
         yield from table(look, clean(one.title), [clean(name) for name in names[:kept]], cells, widths, right=right)
     else:
         yield look.bold(clean(one.title))
-    lines = [clean(note) for note in one.notes]
+    lines = [*common, *(clean(note) for note in one.notes)]
     if len(one.rows) > _MOST_ROWS:
         lines.append(f"{len(one.rows) - _MOST_ROWS:,} further rows stand in the JSON.")
     if kept < len(names):
         lines.append(f"Too narrow for {', '.join(names[kept:])}: see the JSON.")
     for line in lines:
         yield from wrap(line, width)
+
+
+def _without_common(one: SummaryTable) -> tuple[SummaryTable, list[str]]:
+    """The table without columns, but for the first one, in which all rows have the same text; and a line on these."""
+    if len(one.rows) < 2:
+        return one, []
+    same = {
+        i for i in range(1, len(one.columns))
+        if isinstance(one.rows[0][i], str) and all(row[i] == one.rows[0][i] for row in one.rows)
+    }  # fmt: skip
+    if not same:
+        return one, []
+    kept = [i for i in range(len(one.columns)) if i not in same]
+    common = ", ".join(f"{_name(one.columns[i])} {_cell(one.rows[0][i])}" for i in sorted(same))
+    rows = tuple(tuple(row[i] for i in kept) for row in one.rows)
+    return replace(one, columns=tuple(one.columns[i] for i in kept), rows=rows), [clean(f"All rows: {common}.")]
+
+
+def _name(column: TableColumn) -> str:
+    return f"{column.name.replace('_', ' ')}{f' ({column.unit})' if column.unit else ''}"
 
 
 def _cell(cell: Cell) -> str:
