@@ -90,6 +90,14 @@ def test_counts_that_come_late_are_of_their_phase(tmp_path: Path, workers: int) 
     counted(tmp_path, "vllm", workers=workers, lag_s=0.05)
 
 
+@pytest.mark.long
+@pytest.mark.timing
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("engine", sorted(FAMILIES.keys() - {"vllm"}))
+def test_late_counts_of_every_engine_are_of_their_phase(tmp_path: Path, engine: str, workers: int) -> None:
+    counted(tmp_path, engine, workers=workers, lag_s=0.05)
+
+
 def counted(tmp_path: Path, engine: str, *, workers: int, lag_s: float = 0.0) -> None:
     """A run with a warmup, whose requests and tokens the server counts as the client does."""
     with running(metrics=engine, metrics_lag_s=lag_s, decode_ms=2, first_token_ms=150) as simulator:
