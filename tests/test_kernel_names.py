@@ -18,7 +18,7 @@ HOMONYMS = {
     "a category of plugins": {"arrivals": "*", "datasets": "*", "telemetry": "*"},
     "the program itself": {"aiperf": "*"},
     "a field or a section of the options": {
-        "request_rate": "planning/*", "fixed_schedule": "planning/*", "request_count": "planning/*",
+        "request_rate": "planning/*", "fixed_schedule": "planning/* study/preparation.py", "request_count": "planning/*",
         "sessions": "planning/phases.py", "datasets": "*", "plugins": "*", "user_centric": "planning/outputs.py",
         "records": "planning/config_sections.py", "raw": "planning/config_sections.py", "public": "planning/config_sections.py",
         "columns": "planning/config_sections.py",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiperf.cli.commandline import CommandLine, options_of
-from aiperf.cli.main import profile_settings
+from aiperf.cli.settings import profile_settings
 from aiperf.errors import AiperfError, ConfigError, ConfigErrors
 from aiperf.planning import configure
 from aiperf.registry.registry import Registry

@@ -141,7 +141,7 @@ def test_a_reader_may_refuse_the_file(run: Any) -> None:
 def test_every_option_of_the_kernel_has_a_place_of_its_own() -> None:
     specs = Registry([]).kernel_options
     placeless = {spec.field for spec in specs if not spec.place}
-    of_a_line = {"verbose", "extra_verbose", "quiet", "dry_run", "as_json"}
+    of_a_line = {"verbose", "extra_verbose", "quiet", "dry_run", "as_json", "variants", "no_resume"}
     assert placeless == of_a_line, "logging.level says it, or it is of a command line"
     places = [spec.place for spec in specs if spec.place]
     assert len(places) == len(set(places))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiperf import environment
 from aiperf.cli.commandline import CommandLine, options_of
-from aiperf.cli.main import profile_settings
+from aiperf.cli.settings import profile_settings
 from aiperf.errors import AiperfError, ConfigErrors
 from aiperf.planning import configure, processes
 from aiperf.planning.phases import section, target

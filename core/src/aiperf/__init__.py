@@ -31,6 +31,7 @@ _WHERE = {
     "sdk.hooks": "hookimpl hookspec", "sdk.command": "Command", "sdk.definition": "Definition Readings",
     "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun PlotSeries",
     "sdk.verdict": "Evidence Finding FindingLevel Verdict", "processes.local": "LocalProcess", "cli.from_code": "Run profile",
+    "cli.sweep_from_code": "sweep",
     "sdk.transport": "NO_STAMP RECONNECTED RESENT REUSED STREAMED Exchange Shape Sink TlsPlan Transport TransportSettings"
     " tls_context",
 }  # fmt: skip
@@ -50,7 +51,7 @@ __all__ = [
     "Step", "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TelemetryTarget", "TlsPlan",
     "Tokenizer", "TokenizerSource", "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy",
     "UsageError", "Verdict", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option",
-    "profile", "ragged", "tls_context", "uniform", "uniforms", "unreadable",
+    "profile", "ragged", "sweep", "tls_context", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
 
 
@@ -58,6 +59,7 @@ __getattr__ = door(__name__, _WHERE)
 
 if TYPE_CHECKING:
     from aiperf.cli.from_code import Run, profile
+    from aiperf.cli.sweep_from_code import sweep
     from aiperf.errors import AiperfError, BadDataset, BadResponse, BadTokenizer, ConfigError, PluginError, UsageError
     from aiperf.processes.local import LocalProcess
     from aiperf.sdk.columns import Column, Ragged, RecordBatch, integers, ragged

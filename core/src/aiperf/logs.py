@@ -30,13 +30,18 @@ def level_of(log_level: str, *, verbose: bool, extra_verbose: bool) -> int:
 
 
 class _Console(logging.Handler):
-    """Passes each line to *write*: a live display prints it beside its drawing."""
+    """Passes each line to *write*: a live display prints it beside its drawing.  Warnings in *said* are left out, and join it;
+    None leaves out none."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], said: set[str] | None = None) -> None:
         super().__init__()
-        self.write = write
+        self.write, self._said = write, said
 
     def emit(self, record: logging.LogRecord) -> None:
+        if self._said is not None and record.levelno == logging.WARNING:
+            if record.getMessage() in self._said:
+                return
+            self._said.add(record.getMessage())
         try:
             self.write(harmless(self.format(record)))
         except Exception:  # noqa: BLE001  # as in the handlers of the standard library
@@ -81,9 +86,11 @@ def print_line(line: str) -> None:
     print(fitted(line, sys.stderr), file=sys.stderr, flush=True)
 
 
-def to_console(level: int, write: Callable[[str], None] = print_line, *, quiet: bool = False) -> None:
+def to_console(
+    level: int, write: Callable[[str], None] = print_line, *, quiet: bool = False, said: set[str] | None = None
+) -> None:
     """Write short lines to *write*, by default to standard error.  *quiet*: errors alone; *level* is the file's, which
-    gets the warnings that came before it (:func:`file_held`)."""
+    gets the warnings that came before it (:func:`file_held`).  *said*: warnings of several runs, each printed once."""
     root = logging.getLogger("aiperf")
     root.setLevel(min(level, logging.INFO))
     root.propagate = False
@@ -92,7 +99,7 @@ def to_console(level: int, write: Callable[[str], None] = print_line, *, quiet: 
         root.removeHandler(handler)
     for handler in held if quiet else ():
         root.addHandler(handler)
-    console = _Console(write)
+    console = _Console(write, said)
     console.setLevel(max(level, logging.ERROR) if quiet else level)
     console.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%H:%M:%S"))
     root.addHandler(console)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -19,9 +19,12 @@ from aiperf.redaction import REDACTED, redact
 from aiperf.registry.guides import INSTALL_SUITE
 from aiperf.registry.option_claims import same
 from aiperf.sdk.command import LATER, Command
-from aiperf.sdk.configuration import Option, OptionTarget, OptionValue
+from aiperf.sdk.configuration import Option, OptionTarget, OptionValue, SweepSection
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 from aiperf.sdk.options import OptionsT
+
+if TYPE_CHECKING:
+    from aiperf.sdk.study import Setting
 
 _NUMBER = re.compile(r"-(\d|\.\d|inf\b)")
 _HELP = ("--help", "-h")
@@ -54,11 +57,15 @@ def _no_hint(flag: str) -> None:
     return None
 
 
+FileValues: TypeAlias = "Callable[[Sequence[Option], Mapping[str, Setting] | None], list[OptionValue | UsageError]]"
+
+
 class Scan(Struct):
     """A command line with its options resolved.
 
     shown: the line as typed, secrets redacted.  words: positional words.  topics: the words behind
-    ``--help``.  configuration: the plugin that read a file.
+    ``--help``.  configuration: the plugin that read a file.  typed_alone: what was given without that of the file.
+    sweep, file: where the file asks for several runs, its section, and what gives the values of each.
     """
 
     given: list[OptionValue]
@@ -68,6 +75,9 @@ class Scan(Struct):
     help: bool = False
     topics: list[str] = []
     configuration: PluginRef | None = None
+    typed_alone: tuple[OptionValue, ...] = ()
+    sweep: SweepSection | None = None
+    file: FileValues | None = None
 
     def add(self, values: Iterable[OptionValue | UsageError]) -> None:
         """Add a file's values of options that are not on the line, and the file's errors.

@@ -10,20 +10,22 @@ import resource
 import shlex
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from aiperf import logs
 from aiperf.cli import main
-from aiperf.cli.commandline import CommandLine
+from aiperf.cli.commandline import CommandLine, Scan
+from aiperf.cli.settings import asks_for_several, is_study, profile_settings
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry.registry import Registry
 from aiperf.run.fleet import Fleet
 from aiperf.run.run import execute
 from aiperf.run.start import Interruption, Signals
-from aiperf.sdk.configuration import OptionValue
+from aiperf.sdk.configuration import Option, OptionValue
+from aiperf.sdk.descriptor import OptionSpec
 
 if TYPE_CHECKING:
     from aiperf.planning.problems import Settings
@@ -33,6 +35,7 @@ log = logging.getLogger(__name__)
 
 _FLAG = re.compile(r"--([a-z][a-z0-9-]*)")
 
+T = TypeVar("T")
 Word: TypeAlias = str | float | Path
 Value: TypeAlias = Word | Sequence[Word] | Mapping[str, object] | None
 
@@ -42,7 +45,7 @@ def profile(words: str | Sequence[str] = (), /, *, console: bool = False, **opti
 
     *words*: options as on the command line, as a list or as one line for a shell.
     *options*: the same by name, ``request_count=100`` for ``--request-count 100``.  True and False switch a flag on and off,
-    a list repeats an option, a dictionary is its JSON text, None leaves it out.
+    a list repeats an option, a dictionary is its JSON text, None leaves it out.  Several runs are for :func:`sweep`.
     *console*: print the log, a live display and the results as the command does.  Otherwise nothing is printed: log lines go
     to the program's ``logging`` (logger ``aiperf``), a display is shown only where ``ui`` names one, and what exporters print
     is dropped.  Files are written in both cases.
@@ -112,9 +115,8 @@ class Run:
 
 
 def _profiled(fleet: Fleet, words: str | Sequence[str], options: Mapping[str, Value], *, console: bool) -> Summary:
-    if threading.current_thread() is not threading.main_thread():
-        raise AiperfError("aiperf.profile works in the main thread only: it handles signals", "elsewhere run aiperf profile")
-    with _told_by_keyword(options):
+    refuse_other_threads("aiperf.profile")
+    with told_by_keyword(options):
         return _executed(fleet, shlex.split(words) if isinstance(words, str) else list(words), options, console=console)
 
 
@@ -123,18 +125,31 @@ def _executed(fleet: Fleet, words: Sequence[str], options: Mapping[str, Value], 
         settings, registry = _settings(words, options, console=console)
     if settings.kernel.dry_run:
         raise UsageError("--dry-run is for the command line: it has no results", "see: aiperf profile --dry-run")
-    with _unchanged(settings) as signals, contextlib.suppress(Interruption):
-        for problem in (*registry.problems, *registry.losses):
-            log.warning("%s", problem)
-        main.warn_of_broken(registry, partial(log.warning, "%s"))
-        return execute(settings, registry, signals, fleet, console=console)[0]
+    with unchanged(settings) as signals, contextlib.suppress(Interruption):
+        warn_of_registry(registry)
+        return execute(settings, registry, signals, fleet, console=console).summary
     number = signals.code - 128
     signal.raise_signal(number)
     raise AiperfError(f"{signal.Signals(number).name} ended the run before its results")
 
 
+def refuse_other_threads(name: str) -> None:
+    """
+    Raises:
+        AiperfError: This is not the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise AiperfError(f"{name} works in the main thread only: it handles signals", "elsewhere run aiperf profile")
+
+
+def warn_of_registry(registry: Registry) -> None:
+    for problem in (*registry.problems, *registry.losses):
+        log.warning("%s", problem)
+    main.warn_of_broken(registry, partial(log.warning, "%s"))
+
+
 @contextlib.contextmanager
-def _told_by_keyword(options: Mapping[str, Value]) -> Iterator[None]:
+def told_by_keyword(options: Mapping[str, Value]) -> Iterator[None]:
     """Errors name *options* as the program wrote them, and their text has the hints, too: nobody prints these here."""
     try:
         yield
@@ -161,35 +176,62 @@ def _near_keyword(hint: str) -> str:
 
 
 def _settings(words: Sequence[str], options: Mapping[str, Value], *, console: bool) -> tuple[Settings, Registry]:
+    """The settings of one run.
+
+    Raises:
+        UsageError: Several runs are asked for; and as :func:`profile`.
+    """
+
+    def settings(registry: Registry, scan: Scan, known: Sequence[Option]) -> Settings:
+        if is_study(scan):
+            what = next((value.typed for value in scan.given if asks_for_several(value)), "--config")
+            raise UsageError(f"{what} asks for several runs, and this makes one", "call aiperf.sweep, which makes them all")
+        return profile_settings(registry, scan)
+
+    return checked_line(words, options, console=console, make=settings)
+
+
+def checked_line(
+    words: Sequence[str], options: Mapping[str, Value], *, console: bool,
+    make: Callable[[Registry, Scan, Sequence[Option]], T],
+) -> tuple[T, Registry]:  # fmt: skip
+    """What *make* makes of the line, and the registry with its pins and switches.
+
+    Raises:
+        UsageError, ConfigErrors: All faults of the line.
+    """
     errors: list[AiperfError] = []
     line = CommandLine([*words, *_words(options, {})])
     registry, file = main.opened(Registry.discover(), line, errors, with_file=True)
     command = main.profile_command(registry, whole=True)
-    negatives = {flag: option.spec.negative for option in command.options for flag in option.spec.flags}
-    line = CommandLine([*words, *_words(options, negatives)])
+    known = {flag: option.spec for option in command.options for flag in option.spec.flags}
+    line = CommandLine([*words, *_words(options, known)])
     scan = line.resolve(command.options, dashes=False, extra=command.foreign)
     if scan.help:
         raise UsageError("--help is for the command line", "see: aiperf profile --help")
     scan.shown.insert(0, command.name)
 
-    def validate(_: object) -> Settings:
+    def validate(_: object) -> T:
         if not console:
             display = next(option for option in command.options if "--ui" in option.spec.flags)
             scan.add([OptionValue(display, "--ui", ["none"])])  # unless one is given
-        return main.profile_settings(registry, scan)
+        return make(registry, scan, command.options)
 
     return main.checked(command, scan, file, errors, validate), registry
 
 
-def _words(options: Mapping[str, Value], negatives: Mapping[str, str | None]) -> Iterator[str]:
-    """The options as words.  *negatives*: by flag, the flag that switches it off, if there is one."""
+def _words(options: Mapping[str, Value], known: Mapping[str, OptionSpec]) -> Iterator[str]:
+    """The options as words.  *known*: what is known of them, by flag."""
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
+        spec = known.get(flag)
         if value is True:
             yield flag
         elif value is False:
-            negative = negatives.get(flag, flag)
+            negative = flag if spec is None else spec.negative
             yield from [negative] if negative else []
+        elif spec is not None and spec.cells and not isinstance(value, str | int | float | Path | Mapping | None):
+            yield f"{flag}={','.join(map(str, value))}"
         elif isinstance(value, Mapping):
             yield f"{flag}={json.dumps(value)}"
         elif value is not None:
@@ -198,7 +240,7 @@ def _words(options: Mapping[str, Value], negatives: Mapping[str, str | None]) ->
 
 
 @contextlib.contextmanager
-def _unchanged(settings: Settings) -> Iterator[Signals]:
+def unchanged(settings: Settings) -> Iterator[Signals]:
     """For a run: its signals.  The program's handlers, logging and limit of open files are as before after the block."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:

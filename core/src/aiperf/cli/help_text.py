@@ -20,7 +20,8 @@ HEADINGS = (
     "Goodput", "Output", "Tokenizer", "Connection", "Trace replay", "Rankings", "Audio", "Image", "Video",
 )  # fmt: skip
 """Order of the headings that people know; others follow in the order in which they are met, these last."""
-_LAST = ("Service", "Synthesis", "Server metrics", "GPU telemetry", "Network latency", "Accuracy", "Multi-run", "Plugins")
+_LAST = ("Service", "Synthesis", "Server metrics", "GPU telemetry", "Network latency", "Accuracy", "Repeats", "Sweeps",
+    "Plugins")
 
 FIRST_RUN = (
     "--model", "--url", "--endpoint-type", "--streaming", "--concurrency", "--request-rate", "--request-count",

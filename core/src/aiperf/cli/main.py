@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -25,27 +24,34 @@ from aiperf.cli.commandline import (
     did_you_mean,
     options_of,
 )
-from aiperf.errors import AiperfError, ConfigErrors, UsageError
+from aiperf.cli.settings import (
+    ABSENT,
+    is_study,
+    profile_settings,
+    raise_all,
+    run_plugins,
+    single,
+    validated,
+)
+from aiperf.errors import AiperfError, UsageError
 from aiperf.registry.guides import INSTALL_SUITE, unknown_command, unknown_option, where_is
 from aiperf.registry.registry import Registry
-from aiperf.sdk.categories import CATEGORIES, chosen_by
+from aiperf.sdk.categories import chosen_by
 from aiperf.sdk.command import PluginOptions
-from aiperf.sdk.configuration import Configuration, Option, OptionValue
-from aiperf.sdk.descriptor import Descriptor, OptionSpec, canonical
+from aiperf.sdk.configuration import Option
+from aiperf.sdk.descriptor import Descriptor, canonical
 from aiperf.terminal import say
 
 if TYPE_CHECKING:
+    from aiperf.cli.configuration_file import ConfigurationFile
     from aiperf.planning.problems import Settings
+    from aiperf.study.request import StudyRequest
 
 T = TypeVar("T")
 
 PLUGINS = "plugins"
 """The kernel's own command of this name is for installations where no package has one."""
 SUMMARY = "Measure generative-AI inference servers: latency, throughput and goodput under load."
-
-ABSENT = (OptionSpec("no_gpu_telemetry", ("--no-gpu-telemetry",), "So it is.", "flag", "none", hidden=True),)
-"""It asks for what is so anyway, until a package declares it."""
-
 
 def main(words: Sequence[str] | None = None, registry: Registry | None = None) -> int:
     """Run a command line (None: the process's); returns the exit code.  *registry* None discovers what is installed."""
@@ -67,8 +73,8 @@ def main(words: Sequence[str] | None = None, registry: Registry | None = None) -
 
 def complain(error: AiperfError) -> None:
     """Print an error, or all of a command's, each with ``error:`` before it and its hints below."""
-    for single in _single(error):
-        first, *hints = single.lines()
+    for each in single(error):
+        first, *hints = each.lines()
         say(f"error: {first}", "       ")
         for hint in hints:
             say(hint, "    ")
@@ -134,10 +140,14 @@ def opened(
         errors.append(UsageError("--config: the path is empty", "is the variable it comes from set?"))
         paths = []
     try:
-        file = ConfigurationFile(registry, Path(paths[0])) if paths else None
+        file = None
+        if paths:
+            from aiperf.cli.configuration_file import ConfigurationFile
+
+            file = ConfigurationFile(registry, Path(paths[0]))
         return (registry if file is None else _chosen(registry, {**file.plugins(), **chosen}, errors)), file
     except AiperfError as error:
-        errors += _single(error)
+        errors += single(error)
         return registry, None
 
 
@@ -150,27 +160,20 @@ def checked(
         AiperfError: All errors together: those given, the scan's, the file's, and those of *validate*.
     """
     if file is not None:
-        scan.configuration = file.plugin
-        scan.add(file.values(command.options))
+        scan.configuration, scan.typed_alone = file.plugin, tuple(scan.given)
+        sweep = file.sweep() if canonical(command.name) == "profile" else None
+        if sweep is None:
+            scan.add(file.values(command.options))
+        else:
+            scan.sweep, scan.file = sweep, file.values
     scan.errors[:0] = errors
     errors = [*scan.errors, *command.miscounted(scan)]
     try:
         valid = validate(scan)
     except AiperfError as error:
-        errors += _single(error)
-    _raise_all(errors)
+        errors += single(error)
+    raise_all(errors)
     return valid
-
-
-def _single(error: AiperfError) -> list[AiperfError]:
-    return error.errors if isinstance(error, ConfigErrors) else [error]
-
-
-def _raise_all(errors: Iterable[AiperfError]) -> None:
-    """Raise a single error as itself, several as one report.  An option that two packages share is wrong once."""
-    distinct = list({tuple(error.lines()): error for error in errors}.values())
-    if distinct:
-        raise distinct[0] if len(distinct) == 1 else ConfigErrors(distinct)
 
 
 def _top(words: list[str], commands: list[Subcommand]) -> int:
@@ -205,36 +208,6 @@ def _chosen(registry: Registry, words: Mapping[str, Sequence[str]], errors: list
         return registry
 
 
-class ConfigurationFile:
-    """A configuration file and the plugin that reads it, the first by rank of those with the file's suffix.
-
-    Raises:
-        UsageError: No usable plugin reads such files.
-    """
-
-    def __init__(self, registry: Registry, path: Path) -> None:
-        from aiperf.registry.third_party import blamed, made  # not where no file is given
-
-        plugins = sorted(registry.all("configurations"), key=registry.rank)
-        by_suffix = {suffix: plugin for plugin in plugins for suffix in plugin.capabilities.get("suffixes", ())}
-        plugin = by_suffix.get(path.suffix.lower()) or by_suffix.get("*")
-        if plugin is None:
-            message = f"--config {path}: no installed package reads such a file"
-            causes = [f"{each.key}: {each.broken}" for each in registry.broken if each.category == "configurations"]
-            raise UsageError(message, *(causes or [INSTALL_SUITE]))
-        self.plugin = plugin.ref
-        self._configuration: Configuration = made(plugin.ref, path)
-        self._blamed = partial(blamed, plugin, "failed")
-
-    def plugins(self) -> dict[str, Sequence[str]]:
-        with self._blamed():
-            return dict(self._configuration.plugins())
-
-    def values(self, options: Sequence[Option]) -> list[OptionValue | UsageError]:
-        with self._blamed():
-            return list(self._configuration.values(options))
-
-
 def _pins(values: Iterable[str]) -> dict[str, str]:
     for value in values:
         if not value.partition("=")[2]:
@@ -262,8 +235,8 @@ def _plugin_command(registry: Registry, plugin: Descriptor, name: str, *, whole:
 
     def prepare(scan: Scan) -> Callable[[], int]:
         errors: list[AiperfError] = []
-        options = _validated(registry, owners, scan, errors, own=plugin.key)
-        _raise_all(errors)
+        options = validated(registry, owners, scan, errors, own=plugin.key)
+        raise_all(errors)
         own = options.pop(plugin.key, None)
         given = {key: tuple(values) for key, values in scan.values().items()}
         return partial(call, own, scan.words, PluginOptions(registry, options, given))
@@ -284,60 +257,31 @@ def _plugin_command(registry: Registry, plugin: Descriptor, name: str, *, whole:
     return Subcommand(name, plugin.summary, options_of((), owners), prepare, arguments, more)
 
 
-def _validated(
-    registry: Registry, plugins: Iterable[Descriptor], scan: Scan, errors: list[AiperfError], *, own: str = ""
-) -> dict[str, Any]:
-    """The options of these plugins, by ``category:name``; a plugin with a fault in them is left out.
-
-    All invalid values join *errors*, each with the flag as typed.  A plugin without any option on the line has no error here:
-    the option that it requires is reported when the plugin is selected.  *own*: the plugin of the command itself.
-    """
-    from aiperf.registry.option_specs import conflicts, validate
-
-    values = scan.values()
-    validated: dict[str, Any] = {}
-    for plugin in plugins:
-        key = plugin.key
-        try:
-            options_class = registry.load_options_model(plugin)
-        except AiperfError as error:
-            errors += [error] if key in values or key == own else []
-            registry.mark_broken(plugin, error.message)
-            continue
-        if options_class is None:
-            continue
-        options, wrong = validate(options_class, plugin.options, values.get(key, {}), scan.typed_of(key))
-        errors += wrong if key in values or key == own else []
-        if options is not None:
-            validated[key] = options
-            errors += conflicts(key, options, scan.typed_of(key)) if own not in ("", key) and key in values else []
-    return validated
-
-
-def _run_plugins(registry: Registry) -> list[Descriptor]:
-    """The plugins that a run may use."""
-    return [plugin for category in registry.categories() if category != "commands" for plugin in registry.all(category)]
-
-
 def profile_command(registry: Registry, *, whole: bool) -> Subcommand:
     def prepare(scan: Scan) -> Callable[[], int]:
+        if is_study(scan):
+            from aiperf.cli import studies  # what several runs need, a run by itself doesn't import
+
+            return partial(call_study, studies.requested(registry, scan, options))
         return partial(call, profile_settings(registry, scan))
+
+    def call_study(request: StudyRequest) -> int:
+        from aiperf.cli import studies
+
+        warn_of_all(request.base, registry)
+        return studies.call(request)
 
     def call(settings: Settings) -> int:
         if settings.kernel.dry_run:
             from aiperf.run.dry_run import dry_run as profile
         else:
             from aiperf.run.run import profile
-        say = _logged(settings, registry) if settings.kernel.quiet else warn
-        warn_of_broken(registry, say)
-        plugins = (plugin for category in registry.categories() for plugin in registry.all(category))
-        for sentence in environment.unread(name for plugin in plugins for name in plugin.docs.variables):
-            say(sentence)
+        warn_of_all(settings, registry)
         return profile(settings, registry)
 
     options: tuple[Option, ...] = ()
     if whole:
-        options = options_of((*registry.kernel_options, *FIRST, *ABSENT), _run_plugins(registry))
+        options = options_of((*registry.kernel_options, *FIRST, *ABSENT), run_plugins(registry))
     categories = {spec.field: chosen_by(spec.flags) for spec in registry.kernel_options}
     return Subcommand(
         "profile", "Send load to an inference server and report how fast it answers.",
@@ -358,6 +302,15 @@ def _logged(settings: Settings, registry: Registry) -> Callable[[str], None]:
     return partial(logs.early.warning, "%s")
 
 
+def warn_of_all(settings: Settings, registry: Registry) -> None:
+    """Warn of packages that can't be used, and of variables that nobody reads."""
+    say = _logged(settings, registry) if settings.kernel.quiet else warn
+    warn_of_broken(registry, say)
+    plugins = (plugin for category in registry.categories() for plugin in registry.all(category))
+    for sentence in environment.unread(name for plugin in plugins for name in plugin.docs.variables):
+        say(sentence)
+
+
 def warn_of_broken(registry: Registry, say: Callable[[str], object]) -> None:
     """Warn of each package with plugins that a run can't use; the plugins with one cause share a sentence."""
     causes: dict[tuple[str, str | None], list[str]] = {}
@@ -366,48 +319,3 @@ def warn_of_broken(registry: Registry, say: Callable[[str], object]) -> None:
             causes.setdefault((plugin.package, plugin.broken), []).append(plugin.key)
     for (package, cause), names in causes.items():
         say(f"{'plugin' if len(names) == 1 else 'plugins'} {', '.join(names)} of {package} can't be used: {cause}")
-
-
-def _takes_part(plugin: Descriptor) -> bool:
-    """Whether the plugin is in a run where none of its options is given: it needs none, or a flag that is on anyway."""
-    field = plugin.capabilities.get("needs_option")
-    return field is None or any(spec.field == field and spec.default == "on" for spec in plugin.options)
-
-
-def _unknown_names(registry: Registry, scan: Scan) -> Iterable[AiperfError]:
-    """The errors of options that name a plugin which isn't installed."""
-    for value in scan.given:
-        category = chosen_by(value.option.spec.flags)
-        for name in value.values if category is not None else ():
-            try:
-                registry.descriptor(category or "", name)
-            except AiperfError as error:
-                error.message = f"{value.typed}: {error.message}"
-                yield error
-
-
-def profile_settings(registry: Registry, scan: Scan) -> Settings:
-    """The validated settings of a run.
-
-    Raises:
-        UsageError, ConfigErrors: All invalid values, each with the flag as typed.
-    """
-    from aiperf.planning.kernel_options import KernelOptions
-    from aiperf.planning.problems import Settings
-    from aiperf.registry.option_specs import validate
-
-    first = {spec.field for spec in (*FIRST, *ABSENT)}
-    own = {field: text for field, text in scan.values().get("", {}).items() if field not in first}
-    kernel, errors = validate(KernelOptions, registry.kernel_options, own, scan.typed_of(""))
-    # Options of the others are made when the plan selects them: importing them all is what packages would cost a start.
-    every, given = {name for name, category in CATEGORIES.items() if category.every}, scan.values()
-    needed = [
-        each for each in _run_plugins(registry)
-        if each.key in given or (each.category in every and _takes_part(each))
-    ]  # fmt: skip
-    plugins = _validated(registry, needed, scan, errors)
-    if errors or scan.errors:  # else each name is looked up where its plugin is chosen, and the environment with the plan
-        errors += [*_unknown_names(registry, scan), *environment.problems()]
-    _raise_all(errors)
-    assert kernel is not None  # its errors are raised above
-    return Settings(kernel, plugins, scan.typed(), shlex.join(["aiperf", *scan.shown]), scan.configuration)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from aiperf import foreign
+from aiperf.planning.study_options import StudyOptions
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.options import Finite, Options, Word, option
 from aiperf.sdk.plan import ExportLevel, ModelStrategy
@@ -21,8 +22,8 @@ class ConnectionReuse(StrEnum):
     STICKY_USER_SESSIONS = "sticky_user_sessions"
 
 
-class KernelOptions(Options):
-    """Options of ``aiperf profile`` that the kernel itself reads."""
+class RunOptions(Options):
+    """Options of one run."""
 
     # Endpoint
     models: list[str] = option("--model-names", "--model", "-m", default=[], group="Endpoint", metavar="NAME",
@@ -102,7 +103,7 @@ class KernelOptions(Options):
     sampling: Word | None = option("--dataset-sampling-strategy", group="Input", metavar="NAME", shown="the data set's own",
         place="dataset.sampling", help="Order in which data set entries are used: sequential, shuffle, random, or a plugin's.")
     entries: int | None = option("--num-dataset-entries", "--num-prompts", ge=1, group="Input", metavar="INT",
-        shown="sessions, else requests, else 100; of a file all", place="dataset.entries",
+        shown="sessions, else requests, else 100; of a file all", cells=True, place="dataset.entries",
         help="Unique data set entries to generate, or of a file to take, the first ones; they are reused as needed.")
 
     # Output
@@ -134,12 +135,12 @@ class KernelOptions(Options):
 
     # Load
     concurrency: int | None = option("--concurrency", ge=1, group="Load", metavar="INT",
-        shown="1 without a rate, else no limit", place="profiling.concurrency", help="Most sessions at a time.")
+        shown="1 without a rate, else no limit", cells=True, place="profiling.concurrency", help="Most sessions at a time.")
     prefill_concurrency: int | None = option("--prefill-concurrency", ge=1, group="Load", metavar="INT", shown="no limit",
-        place="profiling.prefill_concurrency",
+        cells=True, place="profiling.prefill_concurrency",
         help="Most requests at a time that wait for their first token; needs --streaming.")
-    request_rate: Finite | None = option("--request-rate", gt=0, group="Load", metavar="REQ/S", place="profiling.rate",
-        help="Requests started per second, open loop.")
+    request_rate: Finite | None = option("--request-rate", gt=0, group="Load", metavar="REQ/S", cells=True,
+        place="profiling.rate", help="Requests started per second, open loop.")
     arrival_pattern: Word | None = option("--arrival-pattern", "--request-rate-mode", group="Load", metavar="NAME",
         shown=foreign.ARRIVALS, place="profiling.type",
         help="Distribution of the time between arrivals: constant, poisson or gamma.")
@@ -163,7 +164,7 @@ class KernelOptions(Options):
     user_centric_rate: Finite | None = option("--user-centric-rate", gt=0, group="Load", metavar="REQ/S",
         place="profiling.rate (user_centric)",
         help="Requests per second over all users, each of whom keeps a constant time between its turns.")
-    users: int | None = option("--num-users", ge=1, group="Load", metavar="INT", place="profiling.users",
+    users: int | None = option("--num-users", ge=1, group="Load", metavar="INT", cells=True, place="profiling.users",
         help="Simulated users; with, and only with, a user-centric rate.")
     fixed_schedule: bool = option("--fixed-schedule", default=False, negative="--no-fixed-schedule", group="Load",
         shown="on for a trace type with timestamps", place="profiling.type (fixed_schedule)",
@@ -175,11 +176,11 @@ class KernelOptions(Options):
     fixed_end_ms: int | None = option("--fixed-schedule-end-offset", ge=0, group="Load", metavar="MS",
         place="profiling.end_offset", help="Leave out what a trace has after this time.")
     request_count: int | None = option("--request-count", "--num-requests", ge=1, group="Load", metavar="INT",
-        shown="10, or twice the concurrency", place="profiling.requests", help="Stop after this many requests.")
+        shown="10, or twice the concurrency", cells=True, place="profiling.requests", help="Stop after this many requests.")
     session_count: int | None = option("--conversation-num", "--num-conversations", "--num-sessions", ge=1, group="Load",
-        metavar="INT", place="profiling.sessions", help="Stop after this many sessions; each finishes its turns.")
+        metavar="INT", cells=True, place="profiling.sessions", help="Stop after this many sessions; each finishes its turns.")
     benchmark_duration_s: Finite | None = option("--benchmark-duration", gt=0, group="Load", metavar="SECONDS",
-        place="profiling.duration", help="Stop sending after this time.")
+        cells=True, place="profiling.duration", help="Stop sending after this time.")
     benchmark_grace_s: float | None = option("--benchmark-grace-period", ge=0, group="Load", metavar="SECONDS", shown="30",
         place="profiling.grace_period", help="Time that requests in flight get after the duration; inf waits for all.")
 
@@ -262,3 +263,7 @@ class KernelOptions(Options):
         help="Use TCP on this host for control messages between processes.")
     zmq_ipc_path: Path | None = option("--zmq-ipc-path", group="Service", metavar="DIR", shown="a temporary directory",
         place="runtime.communication.path", help="Directory of the sockets for control messages between processes.")
+
+
+class KernelOptions(RunOptions, StudyOptions):
+    """Options of ``aiperf profile`` that the kernel itself reads."""

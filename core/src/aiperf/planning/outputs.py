@@ -25,7 +25,8 @@ _LONGEST = 200
 def output_plan(draft: Draft, choice: EndpointChoice, profiling: PhasePlan) -> OutputPlan:
     kernel = draft.kernel
     artifacts = _artifacts(draft, choice, profiling)
-    capabilities = [exporter.capabilities for exporter in draft.registry.all("exporters")]
+    every = [exporter.capabilities for exporter in draft.registry.all("exporters")]
+    capabilities = [can for can in every if not can.get("studies")]
     files: dict[str, str] = {kind: name for can in capabilities for kind, name in can.get("files", {}).items()}
     prefix = None
     if kernel.export_prefix is not None:

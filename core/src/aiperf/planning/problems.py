@@ -165,8 +165,10 @@ class Draft:
         self.missing.add(category)
         return None
 
-    def everything(self, category: str) -> tuple[PluginRef, ...]:
+    def everything(self, category: str, *, studies: bool = False) -> tuple[PluginRef, ...]:
         """Every usable plugin of a category, without those whose required option is not given.
+
+        *studies*: only those with the capability ``studies``, which a run by itself leaves out.
 
         With the capability ``needs_option: FIELD`` it is left out where that option is none, 0 or false; with ``needs_plugins:
         CATEGORY`` where the run has no plugins of that category.
@@ -174,7 +176,10 @@ class Draft:
         """
         if category == "hooks" and self.registry.all(category):
             self.registry.hooks()
-        plugins = [plugin for plugin in self.registry.all(category) if not plugin.capabilities.get("guide")]
+        plugins = [
+            plugin for plugin in self.registry.all(category)
+            if not plugin.capabilities.get("guide") and bool(plugin.capabilities.get("studies")) == studies
+        ]  # fmt: skip
         lacking = [plugin.key for plugin in plugins if self._lacks(plugin)]
         for key in lacking:
             log.debug("the plugin %s is left out: what it needs was not given", key)

@@ -44,13 +44,19 @@ def dry_run(settings: Settings, registry: Registry) -> int:
     """
     with Signals().caught() as signals:
         try:
-            print(harmless(_page(settings, registry, signals)), end="")
+            print(harmless(page_of(settings, registry, signals)), end="")
         except Interruption:
             return signals.code
     return 0
 
 
-def _page(settings: Settings, registry: Registry, signals: Signals) -> str:
+def page_of(settings: Settings, registry: Registry, signals: Signals) -> str:
+    """The page of a dry run.
+
+    Raises:
+        AiperfError: The run could not be started.
+        Interruption: A signal came.
+    """
     quiet = settings.kernel.quiet
     with contextlib.ExitStack() as stack:
 

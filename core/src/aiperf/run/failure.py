@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aiperf.run.place import Executed
 from aiperf.terminal import say
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ _FAILED = ("failed", "cut", "empty", "client_limit")
 """Outcomes of failed requests: a cancelled one did not fail, it was asked for."""
 
 
-def exit_code(summary: Summary, plan: Plan, outcome: Outcome, flag: str, *, failed: bool) -> int:
-    """The exit code of a run, and on standard error what is wrong with it.
+def ended(summary: Summary, plan: Plan, outcome: Outcome, flag: str, *, failed: bool) -> Executed:
+    """The run with its exit code; what is wrong with it is said on standard error.
 
     *flag*: that of the allowed share of failures, as typed.  *failed*: whether a file could not be written.
     """
     if outcome.signals.code:
-        return outcome.signals.code
+        return Executed(summary, outcome.signals.code, "it was interrupted" if summary.cancelled else "")
     if outcome.console and summary.incomplete_reason is not None:
         say(f"aiperf: results are partial: {summary.incomplete_reason}")
     if outcome.console and summary.valid == 0:
@@ -35,7 +36,10 @@ def exit_code(summary: Summary, plan: Plan, outcome: Outcome, flag: str, *, fail
     share = too_many(summary, main, plan.load.failed_threshold, flag)
     if share is not None and not outcome.incomplete and outcome.console:
         say(f"aiperf: {share}")
-    return 1 if failed or partial or share or summary.valid == 0 else 0
+    fault = f"no request succeeded; {last_line(summary)}" if not summary.valid else share or ""
+    if partial:
+        fault = summary.incomplete_reason or fault or "a process of the run was lost"
+    return Executed(summary, int(failed or bool(fault)), fault)
 
 
 def last_line(summary: Summary) -> str:

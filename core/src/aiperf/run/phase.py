@@ -9,6 +9,8 @@ from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from aiperf import environment
 from aiperf.planning.phases import target
 from aiperf.processes import control
@@ -133,6 +135,8 @@ class Phase:
         elapsed_s = (at_ns - self._start_ns) / NS_PER_S
         counters, gap_s = self._mailbox.counters.values(), self._run.reach.gap_s
         snapshot = snapshot_of(self._phase, elapsed_s, counters, self._mailbox.live.values(), gap_s)
+        if self._run.place is not None:
+            snapshot = replace(snapshot, cell=self._run.place.progress(snapshot.eta_s))
         self._run.hooks.call("aiperf_snapshot", snapshot=snapshot)
         self._run.companions.each(lambda each: each.snapshot(snapshot))
         return snapshot

@@ -29,11 +29,12 @@ from aiperf.run.children import POLL_MS, Child, Children, Mailbox
 from aiperf.run.companions import Companions, processes
 from aiperf.run.display import Display, display
 from aiperf.run.failing import Failing
-from aiperf.run.failure import exit_code
+from aiperf.run.failure import ended
 from aiperf.run.fleet import Fleet
 from aiperf.run.haste import Haste
 from aiperf.run.look import looked
 from aiperf.run.phase import Phase
+from aiperf.run.place import Executed, Place, tell_closed
 from aiperf.run.reach import Reach
 from aiperf.run.start import (
     Builder,
@@ -75,21 +76,26 @@ def profile(settings: Settings, registry: Registry) -> int:
     """
     with Signals().caught() as signals, contextlib.closing(Fleet()) as fleet:
         try:
-            return execute(settings, registry, signals, fleet, console=True)[1]
+            return execute(settings, registry, signals, fleet, console=True).code
         except Interruption:
             return signals.code
 
 
 def execute(
-    settings: Settings, registry: Registry, signals: Signals, fleet: Fleet, *, console: bool
-) -> tuple[Summary, int]:
+    settings: Settings, registry: Registry, signals: Signals, fleet: Fleet, *, console: bool, place: Place | None = None
+) -> Executed:
     """Run what the settings ask for; the summary and the exit code.  *console*: log, remarks and results are printed.
+
+    *place*: of the run in a study, of whose runs results are printed with ``-v`` alone.
 
     Raises:
         AiperfError: The run can't be started; nothing was sent.
         Interruption: A signal before the load, or a second one after it.
     """
-    quiet = settings.kernel.quiet
+    quiet, level = settings.kernel.quiet, settings.log_level
+    printed, said = place is None or level < logging.INFO, None if place is None else place.said
+    if place is not None and "log_level" not in settings.kernel.fields_set and not printed:
+        level = logging.WARNING  # the files of the runs have the rest
     with contextlib.ExitStack() as stack:
 
         def hide_own(texts: Sequence[str]) -> None:
@@ -98,10 +104,12 @@ def execute(
                 stack.enter_context(logs.errors_scrubbed(texts))
 
         if console:
-            logs.to_console(settings.log_level, quiet=quiet)
+            logs.to_console(level, quiet=quiet, said=said)
         stack.enter_context(no_exit(log.warning))
         try:
             plan, secrets = configure.plan(settings, registry, hide_own)
+            if place is not None:
+                plan = plan.replacing(carried_over=place.carried_over)
         except ReadingInterrupted:
             signals.check()
             raise
@@ -109,11 +117,11 @@ def execute(
         stack.callback(display.close)
         signals.say = display.interject
         if console:
-            logs.to_console(settings.log_level, display.log, quiet=quiet)
+            logs.to_console(level, display.log, quiet=quiet, said=said)
         try:
-            outcome = Outcome(signals, console=console, secret_texts=secrets.texts)
+            outcome = Outcome(signals, console=console and printed, secret_texts=secrets.texts)
             with owner_alone(plan.output.private):
-                return _execute(plan, secrets, settings, outcome, display, registry, fleet)
+                return _execute(plan, secrets, settings, outcome, display, registry, fleet, place)
         except AiperfError as error:
             error.message = scrubbed(error.message, secrets.texts)
             raise
@@ -132,8 +140,8 @@ def display_of(plan: Plan, registry: Registry) -> Display:
 
 def _execute(
     plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, registry: Registry,
-    fleet: Fleet,
-) -> tuple[Summary, int]:  # fmt: skip
+    fleet: Fleet, place: Place | None,
+) -> Executed:  # fmt: skip
     """Run the plan.  A run that ends before its first phase leaves the directory as it was."""
     registry.hooks().report = outcome.blame
 
@@ -156,11 +164,12 @@ def _execute(
             calls.watched(environment.plugin_s()),
             no_exit(outcome.warn),
             contextlib.closing(
-                PlannedRun(plan, secrets, clock, settings, outcome, display, registry, directories, fleet)
+                PlannedRun(plan, secrets, clock, settings, outcome, display, registry, directories, fleet, place)
             ) as run,
         ):
-            summary, code = run.execute(builder)
-        return summary, code or int(outcome.plugin_failed)  # the last hook is called after the last file
+            executed = run.execute(builder)
+        code = executed.code or int(outcome.plugin_failed)  # the last hook is called after the last file
+        return executed._replace(code=code)
 
 
 class PlannedRun:
@@ -168,9 +177,9 @@ class PlannedRun:
 
     def __init__(
         self, plan: Plan, secrets: Secrets, clock: RunClock, settings: Settings, outcome: Outcome, display: Display,
-        registry: Registry, directories: Directories, fleet: Fleet,
+        registry: Registry, directories: Directories, fleet: Fleet, place: Place | None,
     ) -> None:  # fmt: skip
-        self.plan, self.secrets, self.clock, self.settings = plan, secrets, clock, settings
+        self.place, self.plan, self.secrets, self.clock, self.settings = place, plan, secrets, clock, settings
         self.outcome, self.display, self.directories = outcome, display, directories
         self.registry, self.hooks = registry, registry.hooks()
         fleet.begin(plan, settings.kernel, directories)
@@ -182,7 +191,7 @@ class PlannedRun:
         self.haste = Haste(self.children, directories.journal)
         self.servers = Servers(plan.target, secrets.headers, self._pause)
 
-    def execute(self, builder: Builder) -> tuple[Summary, int]:
+    def execute(self, builder: Builder) -> Executed:
         """From the build of the data set to the summary and the exit code.
 
         Raises:
@@ -210,10 +219,10 @@ class PlannedRun:
             builder.finish()
         # Exporters and hooks print as they like; a calling program's standard output is its own.
         with contextlib.nullcontext() if self.outcome.console else contextlib.redirect_stdout(io.StringIO()):
-            code = self._export(summary)
+            executed = self._export(summary)
         self._await_ends(self.children.reducers)
         self.fleet.rest()
-        return summary, code
+        return executed
 
     def close(self) -> None:
         """End every process, but those that wait for another plan."""
@@ -263,8 +272,7 @@ class PlannedRun:
         """
         reducer_secrets = Secrets(options=self.secrets.options, texts=self.secrets.texts)  # it sends nothing
         self.mailbox.announce({"worker": control.Load(self.secrets), "reducer": control.Load(reducer_secrets)})
-        limit_s = environment.start_s()
-        until = time.monotonic() + limit_s
+        until = time.monotonic() + (limit_s := environment.start_s())
         with step(self.display, "Starting the processes of the run") as tell:
             self._wait_until_ready(until, limit_s, tell)
 
@@ -331,6 +339,7 @@ class PlannedRun:
 
         outcome, mailbox = self.outcome, self.mailbox
         self._record_end()  # now with the columns
+        tell_closed(self.place, self.plan, self.directories.journal, self.outcome)
         mailbox.catch_up = lambda child: [control.Finish(), *([control.Summarize()] if child.index == 0 else [])]
         mailbox.send(self.children.reducers[0], control.Summarize())
         _load_exporters(self.plan)
@@ -343,7 +352,7 @@ class PlannedRun:
             if child.index not in mailbox.rows_wait:
                 mailbox.send(child, self.fleet.last_message)
         outcome.stamp("summarized_ns")
-        return summary
+        return msgspec.structs.replace(summary, directory=str(self.directories.artifacts.absolute()))
 
     def _await_rows(self) -> list[str]:
         """Let the reducers write the rows that they put off for the summary; sentences on what failed."""
@@ -379,7 +388,7 @@ class PlannedRun:
             self.outcome.signals.say(f"aiperf: dropped; {again}")
             raise Interruption
 
-    def _export(self, summary: Summary) -> int:
+    def _export(self, summary: Summary) -> Executed:
         from aiperf.rundir import artifacts
 
         for phase in summary.phases:
@@ -412,7 +421,7 @@ class PlannedRun:
         private(journal / "run-times.json").write_text(json.dumps(self.outcome.times, indent=2) + "\n")
         self.hooks.call("aiperf_run_ended", summary=summary)
         flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
-        return exit_code(summary, self.plan, self.outcome, flag, failed=bool(failures))
+        return ended(summary, self.plan, self.outcome, flag, failed=bool(failures))
 
 
 def _load_exporters(plan: Plan) -> None:

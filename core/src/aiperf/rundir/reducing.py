@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from aiperf.errors import PluginError
 from aiperf.registry.guides import INSTALL_SUITE, install
 from aiperf.registry.third_party import blamed, load
@@ -56,4 +58,5 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
     """
     if recover(directory):
         log.warning("%s: a start that was killed had set the results of an earlier run aside; they are back", directory)
-    return reducer_of(load_run(directory / "journal")[0]).report(directory, change)
+    summary, plan, clock = reducer_of(load_run(directory / "journal")[0]).report(directory, change)
+    return replace(summary, directory=str(directory.absolute())), plan, clock

@@ -128,6 +128,7 @@ class RunPlan(Struct, frozen=True):
     redacted.  workers, reducers: numbers of processes.  config: given and derived settings, in the sections of the
     configuration file.  log_level: of ``logging``; 5 is trace.  study_id: of the study (:mod:`aiperf.sdk.study`) that the run
     is a part of, "" for a run by itself.
+    carried_over: requests of the run before it, in a study, that were aborted and may be in the server's queue still.
     """
 
     run_id: str
@@ -141,6 +142,7 @@ class RunPlan(Struct, frozen=True):
     log_level: int = 20
     config: dict[str, Any] = field(default_factory=dict)
     study_id: str = ""
+    carried_over: int = 0
 
 
 class TargetPlan(Struct, frozen=True):

@@ -26,12 +26,32 @@ class UiFacts(Struct, frozen=True):
     instead_of: tuple[str, ...] = ()
 
 
+class CellProgress(Struct, frozen=True):
+    """The place of a run among those of its study.
+
+    number: from 1.  of: number of all runs; None where that isn't known.  label: ``concurrency_4/trial_0002``.
+    left_s: seconds until the last run has ended; None is unknown.
+    """
+
+    number: int
+    of: int | None
+    label: str
+    left_s: float | None = None
+
+    def line(self) -> str:
+        """``run 3 of 9  concurrency_4/trial_0002  2:10 left``."""
+        of = "" if self.of is None else f" of {self.of:,}"
+        left = "" if self.left_s is None else f"  {_clock(self.left_s)} left"
+        return f"run {self.number:,}{of}  {self.label}{left}"
+
+
 class Snapshot(Struct, frozen=True):
     """The state of a phase.
 
     share: progress towards the stop condition, 0 to 1, None without one.  elapsed_s, eta_s: seconds; eta_s None is unknown.
     rate: completed requests/s.  ttft_ms, itl_ms: means of the reduced requests so far; None before the first.
     unreached_s: for how many seconds, 3 at least, no connection to the server could be opened; None where that is not so.
+    cell: the run's place in a study; None for a run by itself.
     """
 
     phase: str
@@ -47,9 +67,10 @@ class Snapshot(Struct, frozen=True):
     ttft_ms: float | None = None
     itl_ms: float | None = None
     unreached_s: float | None = None
+    cell: CellProgress | None = None
 
-    def lines(self) -> tuple[str, str]:
-        """Two lines of text: the progress, and the rates and latencies so far."""
+    def lines(self) -> tuple[str, ...]:
+        """Two lines of text: the progress, and the rates and latencies so far; before them the run's place in a study."""
         percent = "" if self.share is None else f" {min(100, int(self.share * 100)):3d} %"
         eta = "" if self.eta_s is None else f"  ETA {_clock(self.eta_s)}"
         first = (
@@ -62,7 +83,7 @@ class Snapshot(Struct, frozen=True):
             parts.append(f"TTFT {self.ttft_ms:,.2f} ms")
         if self.itl_ms is not None:
             parts.append(f"ITL {self.itl_ms:,.2f} ms")
-        return first, "  ".join(parts)
+        return (*([] if self.cell is None else [self.cell.line()]), first, "  ".join(parts))
 
 
 class Step(Struct, frozen=True):
@@ -121,4 +142,4 @@ class NoUi(Ui):
         pass
 
 
-__all__ = ["NoUi", "Snapshot", "Step", "Ui", "columns", "fitted"]
+__all__ = ["CellProgress", "NoUi", "Snapshot", "Step", "Ui", "columns", "fitted"]

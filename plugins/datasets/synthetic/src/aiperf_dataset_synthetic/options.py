@@ -67,10 +67,10 @@ class CommonOptions(Options):
     """Options of any data set: the length of answers, system prompt and context."""
 
     osl: int | None = option("--prompt-output-tokens-mean", "--output-tokens-mean", "--osl", ge=1, group=_LENGTHS,
-        metavar="TOKENS", shown="the model decides", place="dataset.prompts.osl.mean",
+        metavar="TOKENS", shown="the model decides", cells=True, place="dataset.prompts.osl.mean",
         help="Mean of the answer length asked for.")
     osl_stddev: Finite = option("--prompt-output-tokens-stddev", "--output-tokens-stddev", "--osl-stddev", default=0.0, ge=0,
-        group=_LENGTHS, metavar="TOKENS", place="dataset.prompts.osl.stddev",
+        group=_LENGTHS, metavar="TOKENS", cells=True, place="dataset.prompts.osl.stddev",
         help="Spread of the answer length asked for, normal.", shown="0")
     osl_distribution: Readable | None = option("--osl-distribution", group=_LENGTHS, metavar="JSON",
         place="dataset.prompts.osl.distribution",
@@ -125,9 +125,9 @@ class CommonOptions(Options):
 class SyntheticOptions(CommonOptions, MediaOptions):
     # Lengths
     isl: int = option("--prompt-input-tokens-mean", "--synthetic-input-tokens-mean", "--isl", default=550, ge=0,
-        group=_LENGTHS, metavar="TOKENS", place="dataset.prompts.isl.mean", help="Mean length of a prompt.")
+        group=_LENGTHS, metavar="TOKENS", cells=True, place="dataset.prompts.isl.mean", help="Mean length of a prompt.")
     isl_stddev: Finite = option("--prompt-input-tokens-stddev", "--synthetic-input-tokens-stddev", "--isl-stddev", default=0.0,
-        ge=0, group=_LENGTHS, metavar="TOKENS", place="dataset.prompts.isl.stddev",
+        ge=0, group=_LENGTHS, metavar="TOKENS", cells=True, place="dataset.prompts.isl.stddev",
         help="Spread of the prompt length, normal.", shown="0")
     isl_distribution: Readable | None = option("--isl-distribution", group=_LENGTHS, metavar="JSON",
         place="dataset.prompts.isl.distribution",
@@ -147,7 +147,7 @@ class SyntheticOptions(CommonOptions, MediaOptions):
         help="The window of --random-range-ratio, and the order of random tokens, as a known load generator has them: vllm "
         "reaches to both sides of the mean; sglang from its share of the mean to the mean.")
     prompt_batch_size: int = option("--prompt-batch-size", "--batch-size-text", "--batch-size", "-b", default=1, ge=0,
-        group=_LENGTHS, metavar="INT", place="dataset.prompts.batch_size",
+        group=_LENGTHS, metavar="INT", cells=True, place="dataset.prompts.batch_size",
         help="Texts in one request, for endpoints that take several.")
     prompt_corpus: Word = option("--prompt-corpus", default="sonnet", choices=("sonnet", "coding", "random"), group=_LENGTHS,
         place="dataset.prompts.corpus",
@@ -155,7 +155,7 @@ class SyntheticOptions(CommonOptions, MediaOptions):
 
     # Conversations
     turns_mean: int = option("--conversation-turn-mean", "--session-turns-mean", default=1, ge=1, group=_SESSIONS,
-        metavar="INT", place="dataset.turns.mean", help="Mean number of turns of a conversation.")
+        metavar="INT", cells=True, place="dataset.turns.mean", help="Mean number of turns of a conversation.")
     turns_stddev: int = option("--conversation-turn-stddev", "--session-turns-stddev", default=0, ge=0, group=_SESSIONS,
         metavar="INT", place="dataset.turns.stddev", help="Spread of the number of turns, normal.", shown="0")
     turn_delay_mean_ms: Finite = option("--conversation-turn-delay-mean", "--session-turn-delay-mean", default=0.0, ge=0,

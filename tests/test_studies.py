@@ -1,0 +1,179 @@
+"""Repeats and sweeps, with the whole program: what the server saw, where the files lie, what is continued."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import aiperf
+import listed_planner
+import pytest
+from aiperf_command_simulate.testing import Simulator
+from program import Done, Program
+
+
+@pytest.fixture
+def study(tmp_path: Path, simulator: Simulator) -> Any:
+    """Runs ``aiperf profile`` with more words, into ``out``."""
+    listed_planner.install(tmp_path / "site")
+    program = Program(tmp_path)
+    program.environment["PYTHONPATH"] = str(tmp_path / "site")
+
+    def run(*words: str | float, **variables: str) -> Done:
+        program.environment |= variables
+        return program(
+            "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 20, "--osl", 4,
+            "--request-count", 4, "--extra-inputs", "ignore_eos:true", "--export-level", "summary",
+            "--artifact-dir", tmp_path / "out", *words,
+        )  # fmt: skip
+
+    return run
+
+
+def manifests(directory: Path) -> dict[str, dict[str, Any]]:
+    """The manifests of all runs, by their directory."""
+    paths = sorted(directory.rglob("run_manifest.json"))
+    return {str(path.parent.relative_to(directory)): json.loads(path.read_text()) for path in paths}
+
+
+def ledger(done: Done) -> dict[str, Any]:
+    about: dict[str, Any] = json.loads((done.artifacts / "ledger.json").read_text())
+    return about
+
+
+def test_cells_and_trials_have_their_order_seeds_and_places(study: Any, simulator: Simulator) -> None:
+    words = ("--concurrency", "1,2", "--num-profile-runs", 2, "--warmup-request-count", 3, "--no-sweep-table")
+    done = study(*words)
+    assert done.code == 0, done.err
+    found = manifests(done.artifacts)
+    places = ("trial_0001/concurrency_1", "trial_0001/concurrency_2", "trial_0002/concurrency_1", "trial_0002/concurrency_2")
+    assert list(found) == [f"profile_runs/{place}" for place in places]
+    assert [each["seed"] for each in found.values()] == [42, 43, 42, 43]
+    assert simulator.summary()["requests"] == 2 * (3 + 4) + 2 * 4, "a cell warms up in its first run alone"
+    assert ledger(done)["heard"] == 4 and list(ledger(done)["runs"]) == [
+        "concurrency_1/trial_0001", "concurrency_2/trial_0001", "concurrency_1/trial_0002", "concurrency_2/trial_0002",
+    ]  # fmt: skip
+    again = study(*words)
+    assert again.code == 0 and again.err.count("measured before") == 4
+    assert simulator.summary()["requests"] == 22, "the same command runs nothing again"
+    assert manifests(done.artifacts) == found and ledger(done)["heard"] == 4
+
+
+def test_a_cell_sends_what_a_run_of_its_seed_sends(study: Any) -> None:
+    alone = study("--concurrency", 2, "--random-seed", 43)
+    done = study("--concurrency", "1,2", "--parameter-sweep-mode", "independent")
+    assert (alone.code, done.code) == (0, 0), done.err
+    own, cell = (
+        [entry["payloads"] for entry in json.loads((folder / "inputs.json").read_text())["data"]]
+        for folder in (alone.artifacts, done.artifacts / "concurrency_2")
+    )
+    assert own == cell and len(cell) == 4
+
+
+def test_what_is_missing_runs_and_the_rest_stays(study: Any, simulator: Simulator) -> None:
+    words = ("--concurrency", "1,2,3,4")
+    done = study(*words)
+    found = manifests(done.artifacts)
+    cells = [done.artifacts / f"concurrency_{level}" for level in (1, 2, 3, 4)]
+    (cells[0] / ".aiperf_results_ready.json").unlink()
+    (cells[0] / "profile_export_aiperf.json").unlink()
+    (cells[1] / "run_manifest.json").unlink()
+    (cells[2] / "run_manifest.json").write_text('{"label": "concur')
+    simulator.reset()
+    again = study(*words)
+    assert again.code == 0, again.err
+    assert simulator.summary()["requests"] == 4, "one cell was half"
+    assert (cells[0] / "profile_export_aiperf.json").exists(), "made of its journal"
+    assert (done.artifacts / "concurrency_2.half").is_dir() and "it is in concurrency_2.half" in again.err
+    assert "the journal is whole, and the run counts" in again.err
+    now = manifests(done.artifacts)
+    same = [name for name in found if now[name]["run_id"] == found[name]["run_id"]]
+    assert same == ["concurrency_1", "concurrency_3", "concurrency_4"]
+
+
+def test_other_options_are_refused_with_the_difference(study: Any, simulator: Simulator) -> None:
+    assert study("--concurrency", "1,2").code == 0
+    simulator.reset()
+    other = study("--concurrency", "1,4", "--goodput", "request_latency:100")
+    assert other.code == 1 and simulator.summary()["requests"] == 0
+    assert "values of profiling.concurrency was [1,2], is [1,4]" in other.err
+    assert "--goodput was not given, is request_latency:100" in other.err and "--no-resume" in other.err
+    aside = study("--concurrency", "1,4", "--no-resume")
+    assert aside.code == 0 and simulator.summary()["requests"] == 8
+    assert (aside.artifacts / "set_aside.earlier" / "concurrency_2" / "run_manifest.json").exists()
+
+
+def test_a_cell_that_fails_leaves_the_others_whole(study: Any) -> None:
+    done = study("--variant", "good: concurrency=1", "--variant", "bad: endpoint=/nowhere", "--variant", "last: osl=2")
+    assert done.code == 1
+    assert "bad  failed: no request succeeded" in done.err and "1 of 3 runs failed: bad" in done.err
+    runs = ledger(done)["runs"]
+    assert runs["good/trial_0001"] == runs["last/trial_0001"] == 4 and "no request succeeded" in runs["bad/trial_0001"]
+    assert "good" in done.out and "last" in done.out
+
+
+def test_an_exporter_that_raises_behind_the_last_run_is_named(study: Any) -> None:
+    done = study("--num-profile-runs", 2, **{listed_planner.FAILS: "1"})
+    assert done.code == 1 and "the ledger is full" in done.err and "exporters:ledger" in done.err
+    assert sorted(manifests(done.artifacts)) == ["profile_runs/run_0001", "profile_runs/run_0002"]
+    assert (done.artifacts / "profile_runs" / "run_0002" / "profile_export_aiperf.json").exists()
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--concurrency", "1,0"), "concurrency_0: --concurrency: 0 is not allowed"),
+    (("--concurrency", "1,1"), "1 stands twice"),
+    (("--concurrency", "1,,2"), "has an empty value"),
+    (("--concurrency", "1,2,3", "--max-cells", "2"), "the sweep has 3 cells, and --max-cells allows 2"),
+    (("--confidence-level", "0.9"), "--confidence-level needs --num-profile-runs of 2 or more"),
+    (("--profile-run-cooldown-seconds", "1"), "--profile-run-cooldown-seconds needs"),
+    (("--no-set-consistent-seed",), "--no-set-consistent-seed needs"),
+    (("--sweep-type", "grid"), "--sweep-type needs several values"),
+    (("--concurrency", "1,2", "--vary-seed-per-trial"), "--vary-seed-per-trial needs --num-profile-runs"),
+    (("--num-profile-runs", "11"), "--num-profile-runs: 11 is not allowed; must be at most 10"),
+    (("--num-profile-runs", "2", "--objective", "request_latency"), "--objective needs several values"),
+    (("--concurrency", "1,2", "--objective", "request_latency"), "must be TAG:STAT:max or TAG:STAT:min"),
+    (("--concurrency", "1,2", "--parameter-sweep-same-seed"), "--parameter-sweep-same-seed needs --random-seed"),
+    (("--concurrency", "1,2", "--variant", "a: osl=2", "--variant", "b: osl=3"), "exclude each other"),
+    (("--variant", "a: osl=2"), "is given once"),
+    (("--variant", "a: osl=2", "--variant", "b: ols=3"), "there is no option 'ols'"),
+    (("--concurrency", "1,2", "--sweep-type", "nonsense"), "--sweep-type: no planner plugin is called 'nonsense'"),
+])  # fmt: skip
+def test_a_sentence_names_the_option_that_is_wrong(study: Any, simulator: Simulator, words: Any, said: str) -> None:
+    done = study(*words)
+    assert done.code in (1, 2) and said in done.err, done.err
+    assert simulator.summary()["requests"] == 0 and "Traceback" not in done.err
+
+
+def test_a_dry_run_lists_the_runs_and_sends_nothing(study: Any, simulator: Simulator) -> None:
+    words = ("--concurrency", "1,2", "--num-profile-runs", 2, "--profile-run-cooldown-seconds", 30, "--dry-run")
+    done = study(*words)
+    assert done.code == 0 and "4 runs, below" in done.out and "concurrency_2/trial_0002" in done.out
+    assert "30 s are known of loads and pauses" in done.out and "POST" in done.out
+    about = json.loads(study(*words, "--json").out)
+    assert [each["seed"] for each in about["study"]["runs"]] == [42, 43, 42, 43]
+    assert about["first_run"]["load"][0]["requests"] == 4
+    assert simulator.summary()["requests"] == 0 and not done.artifacts.exists()
+
+
+def test_python_gets_each_run_and_continues(
+    tmp_path: Path, study: Any, monkeypatch: pytest.MonkeyPatch, simulator: Simulator
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    heard: list[Any] = []
+
+    def swept() -> Any:
+        return aiperf.sweep(
+            "--streaming --isl 20 --osl 4 --no-server-metrics", model="m", url=simulator.url, tokenizer="builtin",
+            request_count=4, concurrency=[1, 2], artifact_dir=tmp_path / "swept", on_cell=heard.append,
+        )  # fmt: skip
+
+    study = swept()
+    assert study.complete and [run.cell.parameters for run in study.runs] == [{"concurrency": 1}, {"concurrency": 2}]
+    assert [run.summary.valid for run in study.runs] == [4, 4]
+    assert study.runs[1].summary.directory == str(tmp_path / "swept" / "concurrency_2")
+    shutil.rmtree(tmp_path / "swept" / "concurrency_2")
+    assert [run.resumed for run in swept().runs] == [True, False] and len(heard) == 4
+    with pytest.raises(aiperf.UsageError, match="concurrency asks for several runs"):
+        aiperf.profile(model="m", concurrency=[1, 2])
