@@ -15,6 +15,8 @@ from aiperf import logs
 from aiperf.cli.main import main, profile_command
 from aiperf.planning import configure
 from aiperf.registry.registry import Registry
+from aiperf.study.preparation import Preparation
+from aiperf.study.request import StudyRequest
 
 REFERENCE = Path(__file__).parent / "reference" / "options.json"
 LINES, SEED = 300, 28
@@ -71,7 +73,7 @@ LOADS = (
     "--image-width-mean 8 --image-height-mean 8 --audio-length-mean 1 --request-count 20", "--isl 20 --osl 5 --random-seed 3",
 )  # fmt: skip
 """What a drawn line begins with: loads to which most options belong."""
-LATER = {"--num-profile-runs", "--gpu-telemetry", "--accuracy-benchmark", "--accuracy-grader"}
+LATER = {"--gpu-telemetry", "--accuracy-benchmark", "--accuracy-grader"}
 """Of a later version: their recipes end in a sentence now."""
 TEXTS = {
     "--input-file": "conversations.jsonl", "--custom-dataset-type": "multi_turn", "--public-dataset": "spec_bench",
@@ -108,7 +110,7 @@ def play(
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(logs, "to_console", lambda *_: None)  # its handler would outlive the captured stream
+    monkeypatch.setattr(logs, "to_console", lambda *_, **__: None)  # its handler would outlive the captured stream
     planned: list[Any] = []
 
     def plan_alone(settings: Any, found: Registry) -> int:
@@ -116,7 +118,13 @@ def play(
         planned.append(settings)
         return 0
 
+    def study_alone(request: StudyRequest, *_: object, **__: object) -> tuple[None, int]:
+        Preparation(request)
+        planned.append(request.base)
+        return None, 0
+
     monkeypatch.setattr("aiperf.run.run.profile", plan_alone)
+    monkeypatch.setattr("aiperf.study.loop.run", study_alone)
 
     def go(words: list[str]) -> tuple[int, list[Any], str]:
         planned.clear()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import aiperf
-import listed_planner
+import ledger
 import pytest
 from aiperf_command_simulate.testing import Simulator
 from program import Done, Program
@@ -17,7 +17,7 @@ from program import Done, Program
 @pytest.fixture
 def study(tmp_path: Path, simulator: Simulator) -> Any:
     """Runs ``aiperf profile`` with more words, into ``out``."""
-    listed_planner.install(tmp_path / "site")
+    ledger.install(tmp_path / "site")
     program = Program(tmp_path)
     program.environment["PYTHONPATH"] = str(tmp_path / "site")
 
@@ -38,7 +38,7 @@ def manifests(directory: Path) -> dict[str, dict[str, Any]]:
     return {str(path.parent.relative_to(directory)): json.loads(path.read_text()) for path in paths}
 
 
-def ledger(done: Done) -> dict[str, Any]:
+def told(done: Done) -> dict[str, Any]:
     about: dict[str, Any] = json.loads((done.artifacts / "ledger.json").read_text())
     return about
 
@@ -52,13 +52,13 @@ def test_cells_and_trials_have_their_order_seeds_and_places(study: Any, simulato
     assert list(found) == [f"profile_runs/{place}" for place in places]
     assert [each["seed"] for each in found.values()] == [42, 43, 42, 43]
     assert simulator.summary()["requests"] == 2 * (3 + 4) + 2 * 4, "a cell warms up in its first run alone"
-    assert ledger(done)["heard"] == 4 and list(ledger(done)["runs"]) == [
+    assert told(done)["heard"] == 4 and list(told(done)["runs"]) == [
         "concurrency_1/trial_0001", "concurrency_2/trial_0001", "concurrency_1/trial_0002", "concurrency_2/trial_0002",
     ]  # fmt: skip
     again = study(*words)
     assert again.code == 0 and again.err.count("measured before") == 4
     assert simulator.summary()["requests"] == 22, "the same command runs nothing again"
-    assert manifests(done.artifacts) == found and ledger(done)["heard"] == 4
+    assert manifests(done.artifacts) == found and told(done)["heard"] == 4
 
 
 def test_a_cell_sends_what_a_run_of_its_seed_sends(study: Any) -> None:
@@ -109,13 +109,13 @@ def test_a_cell_that_fails_leaves_the_others_whole(study: Any) -> None:
     done = study("--variant", "good: concurrency=1", "--variant", "bad: endpoint=/nowhere", "--variant", "last: osl=2")
     assert done.code == 1
     assert "bad  failed: no request succeeded" in done.err and "1 of 3 runs failed: bad" in done.err
-    runs = ledger(done)["runs"]
+    runs = told(done)["runs"]
     assert runs["good/trial_0001"] == runs["last/trial_0001"] == 4 and "no request succeeded" in runs["bad/trial_0001"]
     assert "good" in done.out and "last" in done.out
 
 
 def test_an_exporter_that_raises_behind_the_last_run_is_named(study: Any) -> None:
-    done = study("--num-profile-runs", 2, **{listed_planner.FAILS: "1"})
+    done = study("--num-profile-runs", 2, **{ledger.FAILS: "1"})
     assert done.code == 1 and "the ledger is full" in done.err and "exporters:ledger" in done.err
     assert sorted(manifests(done.artifacts)) == ["profile_runs/run_0001", "profile_runs/run_0002"]
     assert (done.artifacts / "profile_runs" / "run_0002" / "profile_export_aiperf.json").exists()

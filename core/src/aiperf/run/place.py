@@ -16,10 +16,11 @@ class Place(Protocol):
     """What a run of a study asks of it, and tells it.
 
     carried_over: requests of the run before that were aborted and may be in the server's queue still.
-    said: the warnings that were printed so far; each is printed once.
+    study_id: of the study.  said: the warnings that were printed so far; each is printed once.
     """
 
     said: set[str]
+    study_id: str
 
     @property
     def carried_over(self) -> int: ...

@@ -109,7 +109,7 @@ def execute(
         try:
             plan, secrets = configure.plan(settings, registry, hide_own)
             if place is not None:
-                plan = plan.replacing(carried_over=place.carried_over)
+                plan = plan.replacing(carried_over=place.carried_over, study_id=place.study_id)
         except ReadingInterrupted:
             signals.check()
             raise

@@ -124,7 +124,8 @@ class StudyLoop:
         def write(plan: Any, journal: Path) -> None:
             manifests.save(directory / RUN_FILE, manifests.of_run(plan, journal, empty.label, options))
 
-        place = RunPlace(len(self._runs) + 1, name, self._left, carried_over, self._said, write)
+        about = self._manifest.study_id, len(self._runs) + 1, name
+        place = RunPlace(*about, self._left, carried_over, self._said, write)
         settings = trials.settings_of(self._prepared.settings[trial.cell.index], directory, seed, warms_up=warms_up)
         run = structs.replace(empty, carried_over=carried_over)
         try:

@@ -42,9 +42,10 @@ class RunPlace:
     """The place of a run that begins now, see :class:`aiperf.run.place.Place`.  *write*: makes the manifest of its journal."""
 
     def __init__(
-        self, number: int, label: str, left: TimeLeft, carried_over: int, said: set[str], write: Callable[[Plan, Path], None]
-    ) -> None:
-        self.carried_over, self.said = carried_over, said
+        self, study_id: str, number: int, label: str, left: TimeLeft, carried_over: int, said: set[str],
+        write: Callable[[Plan, Path], None],
+    ) -> None:  # fmt: skip
+        self.study_id, self.carried_over, self.said = study_id, carried_over, said
         self._number, self._label, self._left, self._write = number, label, left, write
         self._begun_s = time.monotonic()
 

@@ -91,6 +91,7 @@ OTHER_TOOLS = {
     "--grpc-method": _NOT_HERE.format("dynamic_grpc"),
     "--output-tokens-mean-deterministic": _NOT_HERE.format("kserve or tensorrtllm_engine"),
     "--zmq-dual-bind": "control messages use one socket: --zmq-host for TCP, or --zmq-ipc-path for a directory",
+    **_each("--sweep-range --sweep-list", "give the option itself several values, for example --concurrency 1,2,4"),
     "--bo-constraint-mode": "has no effect in AIPerf either: leave it out",
 }  # fmt: skip
 """Options that have no equivalent of that name, and what to do instead."""
@@ -98,17 +99,6 @@ OTHER_TOOLS = {
 LATER_OPTIONS = {
     **_later("telemetry of GPUs", "--gpu-telemetry --server-metrics-url --server-metrics-urls"),
     **_later("latency of the network", "--network-latency-automatic --network-latency-mean --network-latency-ping-interval"),
-    **_later(
-        "repeated runs",
-        "--num-profile-runs --profile-run-cooldown-seconds --confidence-level --profile-run-disable-warmup-after-first"
-        " --set-consistent-seed --vary-seed-per-trial --convergence-metric --convergence-stat --convergence-threshold"
-        " --convergence-mode",
-    ),
-    **_later(
-        "sweeps over several loads",
-        "--sweep-type --parameter-sweep-mode --parameter-sweep-cooldown-seconds --parameter-sweep-same-seed --no-sweep-table"
-        " --variant --sweep-variant --sweep-range --sweep-list",
-    ),
     **_later(
         "the search for a load",
         "--search-space --search-metric --search-stat --search-direction --search-max-iterations --search-initial-points"
@@ -137,7 +127,7 @@ LATER_OPTIONS = {
 """Options of the reference for which no package is there yet."""
 
 COMMANDS = {
-    "analyze": "aiperf plot and aiperf report show finished runs; for a sweep run aiperf profile once for each load",
+    "analyze": "for a sweep give aiperf profile several values, as --concurrency 1,2,4; aiperf plot shows finished runs",
     "chat": "aiperf profile --request-count 1 --export-outputs-json sends one request and keeps the answer in outputs.json",
     "proxy": "the processes of a run need no message bus, and so no proxy: leave it out",
     "kube": "there is no operator: run aiperf profile in a job of your cluster, and keep its artifact directory",
