@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from aiperf.planning.phases import NS_PER_S
@@ -70,7 +71,7 @@ def _time_s(phase: PhasePlan) -> float | None:
 def _pauses_s(prepared: Preparation) -> float:
     """All cooldowns together."""
     planned: Sequence[PlannedTrial] = prepared.planned
-    return sum(trials.pause_s(prepared.kernel, one, other) for one, other in zip(planned, planned[1:], strict=False))
+    return sum(trials.pause_s(prepared.kernel, one, other) for one, other in pairwise(planned))
 
 
 def _time(prepared: Preparation, planned: Sequence[_Planned]) -> tuple[float, bool]:
