@@ -18,6 +18,7 @@ from typing import Any
 import httptools
 from aiperf.cli import main
 from aiperf.cli.commandline import CommandLine
+from aiperf.cli.settings import profile_settings
 from aiperf.errors import AiperfError, BadDataset, BadResponse
 from aiperf.registry.registry import Registry
 from aiperf.sdk.dataset import DatasetContext
@@ -179,7 +180,7 @@ def words(data: bytes) -> None:
     with contextlib.suppress(AiperfError):
         command = options()
         scan = line.resolve(command.options, command="profile", dashes=command.dashes, extra=command.foreign)
-        main.profile_settings(registry(), scan)
+        profile_settings(registry(), scan)
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {

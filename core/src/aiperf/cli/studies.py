@@ -97,7 +97,8 @@ class _Line:
         space = Space(
             dimensions, scenarios, kernel.num_profile_runs, str(kernel.sweep_order),
             int.from_bytes(os.urandom(8), "big") if seed is None else seed,
-            tuple(map(Objective.parsed, kernel.objectives)), {} if sweep is None else sweep.settings,
+            tuple(map(Objective.parsed, kernel.objectives)), kernel.confidence_level, str(kernel.export_level),
+            {} if sweep is None else sweep.settings,
         )  # fmt: skip
         settings = Settings(kernel, {}, base.typed(), shown_command(self._scan), self._scan.configuration)
         typed = {lists.path_of(value.option): value.typed for value in self._lists}
