@@ -1,6 +1,6 @@
 """Both readers of sockets against a server that knows the truth, one after the other, the reference beside them.
 
-usage: reader.py [--rows NAME …] [--runs N] [--scale SHARE] [--json]
+usage: reader.py [--rows NAME …] [--runs N] [--scale SHARE] [--json] [--page FILE]
 
 The error of a time to first token is what a tool says minus what truthd knows: from the kernel's stamp of the request at the
 server's socket until the first chunk is handed to the socket, so that the wait for the server to read is no error of the
@@ -8,6 +8,7 @@ client's.  Ours are percentiles of the errors request by request, without their 
 requests, are its percentiles minus the server's.  ``busy`` rows have two processes beside that only compute.
 
 AIPERF_REFERENCE names the reference's program; it gets a twentieth of the requests, and only the rows that it can do in time.
+With --page the table takes the place of the one in that file (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -221,6 +222,7 @@ class _Run:
         self.journal_bytes = sum(path.stat().st_size for path in (folder / "journal").glob("shard-*.seg")) / chunks
 
 
+BEGIN, END = "<!-- both readers -->", "<!-- end of both readers -->"
 ROWS = "busy", "quiet", "cpu", "chunks", "requests", "memory", "rate", "start"
 
 
@@ -230,17 +232,22 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--page", type=Path)
     given = parser.parse_args()
+    if given.page is not None and not (BEGIN in (text := given.page.read_text()) and END in text):
+        parser.error(f"{given.page} has no {BEGIN} … {END}, between which the table stands")
     benchmark = Benchmark(given.runs, given.scale)
     for row in given.rows:
         try:
             getattr(benchmark, row)()
         except LoadError as error:
             print(f"{row}: {error}", file=sys.stderr)
-    if given.json:
-        print(json.dumps({"machine": machine(), "values": benchmark.table.values}, indent=2))
-    else:
-        print(machine(), "", *benchmark.table.lines(), sep="\n")
+    words = f"`benchmarks/reader.py --runs {given.runs} --scale {given.scale:g}`: median (least–most). {machine()}."
+    table = "\n".join([words, "", *benchmark.table.lines()])
+    if given.page is not None:
+        before, _, behind = given.page.read_text().partition(f"{BEGIN}\n")
+        given.page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{behind.partition(END)[2]}")
+    print(json.dumps({"machine": machine(), "values": benchmark.table.values}, indent=2) if given.json else table)
     return 0
 
 
