@@ -34,13 +34,14 @@ programs: $(VENV)/.installed-tests
 isolated: $(VENV)/.installed-tests
 	$(BIN)/python tests/isolated.py
 
-# Tests marked `long`, ten minutes of fuzzing for each target and for the reader's ring, and every cell of the fault, kill and away tables; writes
-# docs/reliability.md.  Words for the script:
+# Tests marked `long`, ten minutes of fuzzing for each target and for the reader's ring, the transport under sanitizers, and every
+# cell of the fault, kill and away tables; writes docs/reliability.md.  Words for the script:
 # make nightly NIGHTLY="--keep"
 nightly: $(VENV)/.installed-tests
 	$(BIN)/python tests/suite_run.py tests -m long
 	$(BIN)/python tests/fuzz/fuzz.py
 	$(BIN)/python tests/fuzz/ring.py
+	$(BIN)/python tests/fuzz/sanitized.py
 	$(BIN)/python tests/nightly.py $(NIGHTLY)
 
 # Endpoint types against real servers, one at a time: llama.cpp, vLLM on the CPU, transformers serve.  They are installed once into

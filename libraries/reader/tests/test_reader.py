@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -299,6 +300,20 @@ def test_without_a_compiled_file_for_this_machine_the_reader_says_why(damage: st
     code = "import aiperf_reader as r\ntry: r.SocketReader.opened()\nexcept r.ReaderError as error: print(error)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("aiperf-reader has no compiled file for this machine: ")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+@pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="needs hatchling, which makes the wheel")
+def test_a_wheel_carries_one_compiled_file_for_all_versions(tmp_path: Path) -> None:
+    shutil.copytree(SOURCES, tmp_path / "reader", ignore=shutil.ignore_patterns("*.so", "tests"))
+    code = "import hatchling.build as build, sys; print(build.build_wheel(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=tmp_path / "reader", capture_output=True, text=True, check=True
+    )
+    name = done.stdout.splitlines()[-1]
+    assert name.startswith("aiperf_reader-0.1.0-cp311-abi3-linux_")
+    files = {each for each in zipfile.ZipFile(tmp_path / name).namelist() if each.startswith("aiperf_reader/")}
+    assert files == {f"aiperf_reader/{each}" for each in ("__init__.py", "_reader.abi3.so", "_reader.pyi", "py.typed")}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="needs hatchling, which makes the wheel")
