@@ -244,8 +244,13 @@ def test_operations_are_those_of_the_conventions():
 
 def test_attributes_are_pairs():
     assert attributes(["team=a", "x=b=c"]) == {"team": "a", "x": "b=c"}
+    assert attributes(['{"team": "a", "n": 1}']) == {"team": "a", "n": "1"}
+
+
+@pytest.mark.parametrize("given", ["team:a", "=a", '{"a": '])
+def test_an_attribute_of_another_form_is_refused(given):
     with pytest.raises(ValueError, match="is no KEY=VALUE"):
-        attributes(["team:a"])
+        attributes([given])
 
 
 def test_settings_without_an_address_are_refused_by_name():

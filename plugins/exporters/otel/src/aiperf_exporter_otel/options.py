@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from typing import Annotated
 
 from aiperf import ConfigError, Options, option
@@ -61,13 +63,17 @@ def endpoint(given: str) -> str:
 
 
 def attributes(given: list[str]) -> dict[str, str]:
-    """The attributes of ``KEY=VALUE``.
+    """The attributes of ``KEY=VALUE``, or of a JSON object, as a mapping of a configuration file comes.
 
     Raises:
         ValueError: A text has another form.
     """
-    found = {}
+    found: dict[str, str] = {}
     for text in given:
+        if text.lstrip().startswith("{"):
+            with contextlib.suppress(ValueError):
+                found |= {str(name): str(value) for name, value in json.loads(text).items()}
+                continue
         key, mark, value = text.partition("=")
         if not mark or not key.strip():
             raise ValueError(f"{text!r} is no KEY=VALUE")
