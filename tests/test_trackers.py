@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from aiperf_command_simulate.testing import Simulator
+from aiperf_exporter_otel.testing import Collector
 from program import Done, Program
 
 KEYS = {"MLFLOW_TRACKING_TOKEN": "token-of-mlflow", "WANDB_API_KEY": "0123456789abcdef" * 3, "AWS_SECRET_ACCESS_KEY": "s3-key"}
@@ -73,4 +74,33 @@ def test_receivers_that_are_not_there_leave_a_run_as_it_is(aiperf: Program, simu
         assert name in warnings
     assert json.loads((done.artifacts / ".aiperf_results_ready.json").read_text())["partial"] is False
     assert not (done.artifacts / "mlflow_export.json").exists()
+    assert keyless(done)
+
+
+def test_the_runs_of_a_sweep_go_together_behind_the_last(aiperf: Program, simulator: Simulator, tmp_path: Path) -> None:
+    there, store = tmp_path / "there", tmp_path / "store"
+    collector = Collector()
+    done = profile(
+        aiperf, simulator, "--concurrency", "1,2", "--mlflow-tracking-uri", store.as_uri(), "--wandb-project", "speed",
+        "--upload", there.as_uri(), "--otel-url", f"127.0.0.1:{collector.port}",
+    )  # fmt: skip
+    collector.close()
+    assert done.code == 0, done.err
+    assert not [line for line in done.err.splitlines() if " WARNING " in line and ("upload" in line or "otel" in line)]
+    names = ["concurrency_1", "concurrency_2"]
+    receipt = json.loads((done.artifacts / "mlflow_export.json").read_text())
+    assert len(receipt["runs"]) == 2 and not [*done.artifacts.glob("concurrency_*/mlflow_export.json")]
+    for label, run_id in receipt["runs"].items():
+        (run,) = store.glob(f"*/{run_id}")
+        assert (run / "tags" / "mlflow.parentRunId").read_text() == receipt["run_id"]
+        assert (run / "params" / "cell.concurrency").read_text() == label.partition("/")[0].removeprefix("concurrency_")
+    assert len([*(done.artifacts / "wandb").glob("offline-run-*/*.wandb")]) == 3
+    copies = {path.relative_to(there).as_posix() for path in there.rglob("*") if path.is_file()}
+    files = (".aiperf_results_ready.json", "profile_export_aiperf.json")
+    assert {f"{name}/{file}" for name in names for file in files} <= copies
+    assert "mlflow_export.json" in copies and "sweep_aggregate/profile_export_aiperf_sweep.json" in copies
+    assert not any("journal" in copy for copy in copies)
+    studies = {collected.get("aiperf.sweep.id") for collected in collector.resources()}
+    assert studies == {receipt["benchmark_id"]}
+    assert len({collected["aiperf.benchmark.id"] for collected in collector.resources()}) == 2
     assert keyless(done)

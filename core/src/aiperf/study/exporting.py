@@ -39,7 +39,8 @@ class StudyExporters:
             width=environment.console_export_width(), verbose=plan.run.verbose, config=plan.run.config,
             files=plan.output.files, percentiles=plan.output.percentiles, columns=plan.output.columns,
         )  # fmt: skip
-        self._made = list(_made(settings, registry, target, self._note))
+        made = _made(settings, registry, target, self._note)
+        self._made = sorted(made, key=lambda pair: pair[1].sends)  # what sends the files reads those of all others
 
     def _note(self, sentence: str) -> None:
         self.failures.append(sentence)

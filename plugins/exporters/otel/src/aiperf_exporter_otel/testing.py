@@ -51,6 +51,10 @@ class Collector:
         """The attributes of the latest message."""
         return values(self.requests[-1].resource_metrics[0].resource.attributes)
 
+    def resources(self) -> list[dict[str, Any]]:
+        """The attributes of each message."""
+        return [values(request.resource_metrics[0].resource.attributes) for request in self.requests]
+
     def metrics(self) -> dict[str, Any]:
         """The metrics of the latest message, by name; two of one name and other attributes are one with the points of both."""
         found: dict[str, Any] = {}
