@@ -52,7 +52,7 @@ FILES = {
 GROUPS: dict[str, tuple[Line, ...]] = {
     "Commands and options": (
         Line("profil", 2, ("'profil'", "did you mean profile?")),
-        Line("analyze", 2, ("'analyze'", "aiperf plot")),
+        Line("analyze", 2, ("--sweep-range", "--sweep-list", "which values")),
         Line("config", 2, ("'config'", "aiperf profile --config FILE")),
         Line("create-template", 2, ("'create-template'", "docs/config.md")),
         Line("speed-bench-report", 2, ("'speed-bench-report'", "a later version")),

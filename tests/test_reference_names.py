@@ -161,7 +161,8 @@ def test_every_command_is_here_or_answered() -> None:
     for command in filter(None, reference("options")):
         if command not in ours:
             assert told(command, "commands"), command
-            assert unknown_command(command.split()[0], registry()), command
+            first = command.split()[0]
+            assert first in ours or unknown_command(first, registry()), command
 
 
 def test_every_name_of_a_list_is_here_or_has_a_row() -> None:

@@ -127,7 +127,6 @@ LATER_OPTIONS = {
 """Options of the reference for which no package is there yet."""
 
 COMMANDS = {
-    "analyze": "for a sweep give aiperf profile several values, as --concurrency 1,2,4; aiperf plot shows finished runs",
     "chat": "aiperf profile --request-count 1 --export-outputs-json sends one request and keeps the answer in outputs.json",
     "proxy": "the processes of a run need no message bus, and so no proxy: leave it out",
     "kube": "there is no operator: run aiperf profile in a job of your cluster, and keep its artifact directory",
