@@ -86,6 +86,18 @@ def print_line(line: str) -> None:
     print(fitted(line, sys.stderr), file=sys.stderr, flush=True)
 
 
+def once(write: Callable[[str], None], said: set[str]) -> Callable[[str], None]:
+    """*write* for lines of another process, without the warnings in *said*, which the others join."""
+
+    def tell(line: str) -> None:
+        warning = line.partition(" WARNING ")[2]
+        if not warning or warning not in said:
+            said.update([warning] if warning else [])
+            write(line)
+
+    return tell
+
+
 def to_console(
     level: int, write: Callable[[str], None] = print_line, *, quiet: bool = False, said: set[str] | None = None
 ) -> None:

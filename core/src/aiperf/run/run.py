@@ -150,6 +150,7 @@ def _execute(
         logs.scrub_output(secrets.texts)
 
     raise_open_files_limit(plan)
+    say = display.log if place is None else logs.once(display.log, place.said)
     directories = Directories(plan.output)
     with directories.restored_unless_begun():
         clock = RunClock(*read_clocks())
@@ -159,7 +160,7 @@ def _execute(
         beside = processes(plan)
         IMPORTS.rest()
         with (
-            contextlib.closing(Builder(plan, in_builder, display.log)) as builder,  # forks: before any thread
+            contextlib.closing(Builder(plan, in_builder, say)) as builder,  # forks: before any thread
             SPARES.forked(beside),  # likewise, and behind the builder, which would keep their pipes open
             calls.watched(environment.plugin_s()),
             no_exit(outcome.warn),

@@ -22,7 +22,7 @@ from aiperf.run.place import Executed
 from aiperf.run.run import execute
 from aiperf.run.start import Interruption, Signals, without_room
 from aiperf.rundir.artifacts import print_footer
-from aiperf.sdk.exporter import Artifact, atomic
+from aiperf.sdk.exporter import Artifact
 from aiperf.sdk.planner import PlanEnd, PlannedTrial
 from aiperf.sdk.study import Setting, Study, StudyRun
 from aiperf.study import manifests, table, trials
@@ -32,7 +32,7 @@ from aiperf.study.places import RunPlace, TimeLeft
 from aiperf.study.preparation import Preparation
 from aiperf.study.request import StudyRequest
 from aiperf.study.resume import Kept, Resumption
-from aiperf.terminal import columns
+from aiperf.terminal import columns, say
 
 log = logging.getLogger(__name__)
 
@@ -216,29 +216,28 @@ class StudyLoop:
 
     # The end
 
-    def _study(self, reason: str, *, complete: bool) -> Study:
+    def _design(self) -> dict[str, Setting] | None:
+        try:
+            return self._prepared.design()
+        except AiperfError as error:
+            self._complain(why(error))
+            return None
+
+    def _study(self, reason: str, *, complete: bool, design: dict[str, Setting] | None = None) -> Study:
         request, kernel = self._request, self._kernel
         cooldown_s = kernel.run_cooldown_s if request.space.trials > 1 else kernel.sweep_cooldown_s
         return Study(
             self._manifest.study_id, __version__, self._base, tuple(self._runs), request.planner.name,
             request.space.dimensions, request.space.scenarios, request.space.trials, request.space.order,
             kernel.confidence_level, cooldown_s, request.space.objectives, complete, reason, request.base.command,
-            self._config or {},
+            self._config or {}, design,
         )  # fmt: skip
 
     def _finished(self, reason: str, *, complete: bool) -> tuple[Study, int]:
-        study = self._study(reason, complete=complete)
+        study = self._study(reason, complete=complete, design=self._design())
         written: list[Artifact] = []
         if any(run.summary is not None for run in study.runs):
             written = self._exporters.export(study)
-        with contextlib.suppress(AiperfError):
-            if (design := self._prepared.design()) is not None:
-                import msgspec
-
-                path = self._base / "sampling_design.json"
-                with atomic(path) as draft:
-                    draft.write_bytes(msgspec.json.format(msgspec.json.encode(design), indent=2) + b"\n")
-                written.append(Artifact("Sampling design", path))
         if self._console:
             self._print(study, written)
         return study, self._code(study)
@@ -246,8 +245,6 @@ class StudyLoop:
     def _print(self, study: Study, written: list[Artifact]) -> None:
         if not self._kernel.no_sweep_table and study.runs:
             print(harmless("\n" + table.table(study, columns(sys.stdout))))
-        if suspects := table.suspects(study):
-            self._say(suspects)
         if study.reason:
             self._say(f"the runs ended before the last one that was possible: {study.reason}")
         print_footer(written)
@@ -269,7 +266,7 @@ class StudyLoop:
 
     def _say(self, sentence: str) -> None:
         if self._console and not self._kernel.quiet:
-            logs.print_line(harmless(sentence))
+            say(harmless(sentence))
         elif not self._console:
             log.info("%s", sentence)
 

@@ -13,7 +13,7 @@ from aiperf.planning.problems import Draft, Settings
 from aiperf.registry.third_party import blamed, load
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.planner import PlanEnd, PlannedTrial, Planner
-from aiperf.sdk.study import StudyCell, StudyRun
+from aiperf.sdk.study import Setting, StudyCell, StudyRun
 from aiperf.study import trials
 from aiperf.study.lists import refuse_shared_names
 from aiperf.study.request import StudyRequest
@@ -79,7 +79,7 @@ class Preparation:
     def cells(self) -> list[StudyCell]:
         return [self._cells[index] for index in sorted(self._cells)]
 
-    def design(self) -> object:
+    def design(self) -> dict[str, Setting] | None:
         with blamed(self.request.planner, "failed"):
             return self._planner.design()
 

@@ -147,22 +147,6 @@ def _fitted(rows: Sequence[Sequence[str]], left: int, width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def suspects(study: Study) -> str:
-    """A sentence that names the runs whose numbers are suspect, with the reason of the first; "" where none is."""
-    found = [run for run in study.runs if run.summary is not None and run.summary.measurement.verdict == "suspect"]
-    if not found or found[0].summary is None:
-        return ""
-    reasons = found[0].summary.measurement.reasons
-    why = reasons[0].partition(";")[0] if reasons else "see its report"
-    names = [name_of(run, study.trials) for run in found]
-    which = "each run is" if len(found) == len(study.runs) > 1 else f"{', '.join(names)} {_is(found)}"
-    return f"{which} suspect; {names[0]}: {why} (the rest is in its report)"
-
-
-def _is(runs: Sequence[StudyRun]) -> str:
-    return "is" if len(runs) == 1 else "are"
-
-
 def cell_line(cell: StudyCell) -> str:
     """The values of a cell: ``concurrency 4, rate 10``."""
     return cell.label or ", ".join(f"{key} {_short(value)}" for key, value in cell.parameters.items())
