@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
-import numpy as np
-
 
 def pareto(points: Sequence[Sequence[float | None]], maximize: Sequence[bool]) -> list[int]:
     """The indices, ascending, of points that no other point dominates: none is as good everywhere and better somewhere.
@@ -41,6 +39,8 @@ def _swept(losses: Sequence[tuple[tuple[float, ...], int]]) -> list[int]:
 
 def _filtered(losses: Sequence[tuple[tuple[float, ...], int]]) -> list[int]:
     """The points, given in the order of their losses, that none kept before dominates: what comes later can't."""
+    import numpy as np  # a run that is no study asks for no front
+
     kept: list[int] = []
     front = np.empty((0, len(losses[0][0]) if losses else 0))
     for loss, index in losses:
