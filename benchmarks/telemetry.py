@@ -262,7 +262,7 @@ def wait(program: str, base: Path) -> None:
             for more in ((), ("--no-server-metrics",)):
                 folder = base / f"wait-{interval}-{len(more)}"
                 environment = {**os.environ, "AIPERF_SERVER_METRICS_COLLECTION_INTERVAL": interval}
-                load = Load(0, requests if not more else 33, 8, streaming=False, rate=10.0)
+                load = Load(0, requests, 8, streaming=False, rate=10.0)
                 found.append(run(program, server, load, folder, environment, more))
                 if not more:
                     lines = (folder / "journal" / "telemetry-0.jsonl").read_bytes().splitlines()
