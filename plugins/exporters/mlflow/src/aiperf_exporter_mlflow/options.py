@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from aiperf import ConfigError, Options, option
 from aiperf.sdk.options import After
 from aiperf.sdk.redaction import without_secrets
-from aiperf_uploads import limit_s
 
 LIMIT = "AIPERF_MLFLOW_EXPORT_TIMEOUT_SECONDS"
 _GROUP = "Trackers"
@@ -87,6 +86,8 @@ class MlflowRunOptions(MlflowOptions):
             idle = [flag for field, flag in typed.items() if field != "tracking_uri"]
             switch = "--mlflow-tracking-uri"
             return [f"{flag} needs {switch}: it says how\nadd {switch}, or drop {flag}" for flag in idle]
+        from aiperf_uploads import limit_s  # in no run without an upload
+
         try:
             limit_s(LIMIT)
         except ConfigError as error:

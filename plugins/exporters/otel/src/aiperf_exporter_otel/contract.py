@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from aiperf.testing import CompanionContract, HooksContract
 
-from aiperf_exporter_otel import OtelStream
 from aiperf_exporter_otel.batches import OtelBatches
 from aiperf_exporter_otel.options import StreamOptions
+from aiperf_exporter_otel.streaming import OtelStream
 
 
 class OtelStreamContract(CompanionContract):

@@ -7,7 +7,6 @@ from typing import Annotated
 from aiperf import ConfigError, Options, option
 from aiperf.sdk.options import After
 from aiperf.sdk.redaction import without_secrets
-from aiperf_uploads import limit_s
 
 LIMIT = "AIPERF_UPLOAD_TIMEOUT_SECONDS"
 
@@ -40,6 +39,8 @@ class RunUploadOptions(UploadOptions):
         if self.upload is None:
             idle = [flag for field, flag in typed.items() if field != "upload"]
             return [f"{flag} needs --upload: it says where to\nadd --upload, or drop {flag}" for flag in idle]
+        from aiperf_uploads import limit_s  # in no run without an upload
+
         try:
             limit_s(LIMIT)
         except ConfigError as error:

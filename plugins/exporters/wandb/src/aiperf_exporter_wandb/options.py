@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from aiperf import ConfigError, Options, option
-from aiperf_uploads import limit_s
 
 LIMIT = "AIPERF_WANDB_EXPORT_TIMEOUT_SECONDS"
 _GROUP = "Trackers"
@@ -34,6 +33,8 @@ class WandbRunOptions(WandbOptions):
             return [f"{flag} needs --wandb-project: it says how\nadd --wandb-project, or drop {flag}" for flag in idle]
         if wrong := [tag for tag in self.tags if not 1 <= len(tag) <= 64]:
             return [f"{typed.get('tags', '--wandb-tag')} {wrong[0]!r} must have 1 to 64 characters\nshorten it"]
+        from aiperf_uploads import limit_s  # in no run without an upload
+
         try:
             limit_s(LIMIT)
         except ConfigError as error:
