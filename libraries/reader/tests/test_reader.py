@@ -22,6 +22,8 @@ from aiperf_reader import HIDDEN_BITS, ReaderError, Record, SocketReader
 
 PACKAGE = Path(aiperf_reader.__file__).parent
 SOURCES = Path(__file__).parent.parent
+CODE = SOURCES / "src" / "aiperf_reader"
+"""In C, which a wheel doesn't have."""
 SO_TIMESTAMPNS = 35
 """asm-generic/socket.h."""
 ECONNRESET = 104
@@ -332,8 +334,8 @@ def test_without_a_compiler_the_package_is_made_without_the_file(tmp_path: Path)
 def test_segments_that_come_beside_a_read_are_not_called_hidden_in_it(tmp_path: Path) -> None:
     """Each byte is a segment.  Where several come on one side and one at least on the other, the count may be too high."""
     program = tmp_path / "counts"
-    sources = [str(Path(__file__).parent / "counts.c"), str(PACKAGE / "reader.c")]
-    words = ["-std=c11", "-O1", "-pthread", f"-I{PACKAGE}", "-Wl,--wrap=recvmsg", "-o", str(program), *sources]
+    sources = [str(Path(__file__).parent / "counts.c"), str(CODE / "reader.c")]
+    words = ["-std=c11", "-O1", "-pthread", f"-I{CODE}", "-Wl,--wrap=recvmsg", "-o", str(program), *sources]
     subprocess.run([str(COMPILER), *words], check=True)
     done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=300)
     reads = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
@@ -379,8 +381,8 @@ def test_every_segment_is_counted_while_segments_keep_coming(reader: SocketReade
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing_in_random_turns(sanitizer: str, tmp_path: Path) -> None:
     program = tmp_path / "turns"
-    sources = [str(Path(__file__).parent / "turns.c"), str(PACKAGE / "reader.c")]
-    words = ["-std=c11", "-O1", "-g", f"-fsanitize={sanitizer}", "-pthread", f"-I{PACKAGE}", "-o", str(program), *sources]
+    sources = [str(Path(__file__).parent / "turns.c"), str(CODE / "reader.c")]
+    words = ["-std=c11", "-O1", "-g", f"-fsanitize={sanitizer}", "-pthread", f"-I{CODE}", "-o", str(program), *sources]
     made = subprocess.run([str(COMPILER), *words], capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"this compiler has no sanitizers: {made.stderr.strip()[-200:]}")

@@ -49,6 +49,7 @@ _PROVIDERS = (
 )  # fmt: skip
 _BEDROCK = ("bedrock-runtime.", ".amazonaws.com")
 _CANCELLED, _INVALID = 499, "InvalidInferenceResultError"
+"""The code of a request that the client ended (nginx), and the kind of an answer that can't be read."""
 
 
 def operation(endpoint: str) -> str:

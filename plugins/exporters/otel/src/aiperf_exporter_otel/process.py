@@ -32,7 +32,7 @@ from aiperf_exporter_otel.messages import (
 )
 from aiperf_exporter_otel.sums import Sums
 
-_PIECE = 1 << 18
+_PIECE_BYTES = 1 << 18
 _ENDS_S = 3.0
 """Longest wait at the end until each reducer has told all."""
 _BROKEN_S = 2.0
@@ -144,7 +144,7 @@ class Reducers:
 
     def _read(self, link: socket.socket) -> None:
         try:
-            piece = link.recv(_PIECE)
+            piece = link.recv(_PIECE_BYTES)
         except OSError:
             piece = b""
         if not piece:
