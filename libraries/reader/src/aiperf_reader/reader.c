@@ -136,8 +136,11 @@ static uint32_t hidden_segments(struct reader_slot *slot, int descriptor, uint32
       slot->bytes = behind.bytes;
     }
   }
+  /* While the loop writes to the socket, a segment is counted before its bytes are: the numbers may contradict each other. */
+  if ((int32_t)(most - least) < 0) least = most;
+  if ((int32_t)(most - known) <= 0) return 0;
   slot->segments = least;
-  return most - known > 1 ? most - known - 1 : 0;
+  return most - known - 1;
 }
 
 static int64_t stamp_of(struct msghdr *message) {
