@@ -1,5 +1,10 @@
 """An upload's process that works, fails, dies and hangs."""
 
+import os
+import signal
+import threading
+import time
+
 import msgspec
 import pytest
 from aiperf_uploads import exported_files, limit_s, upload
@@ -69,6 +74,32 @@ def test_a_process_that_hangs_is_broken_off(run, code):
     outcome = run(code, "a", limit=1.5)
     left = {} if outcome.sent else {"a": "it took longer than 1.5 s, and was broken off"}
     assert outcome.left == left and (code is HANGS or left)
+
+
+class _PressedAgain(BaseException):
+    pass
+
+
+def test_what_ends_the_wait_ends_the_process(run, tmp_path):
+    def pressed(number, frame):
+        raise _PressedAgain
+
+    code = HANGS.replace("def work", f"open({str(tmp_path / 'pid')!r}, 'w').write(str(__import__('os').getpid()))\n\ndef work")
+    before = signal.signal(signal.SIGUSR1, pressed)
+
+    def press():
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    threading.Thread(target=press).start()
+    try:
+        with pytest.raises(_PressedAgain):
+            run(code, "a")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_a_question_is_answered_by_nobody(run):

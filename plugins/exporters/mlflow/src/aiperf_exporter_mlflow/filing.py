@@ -57,6 +57,7 @@ def _address(options: MlflowOptions) -> str:
 
 def _uploaded(job: MlflowJob, seconds: float) -> UploadOutcome:
     """Upload, and warn of what has not arrived."""
+    log.info("uploading to MLflow, for %g s at most", seconds)
     outcome = upload(_PROCESS, job, job.items, seconds)
     for sentence in outcome.sentences(f"--mlflow-tracking-uri {without_secrets(job.tracking_uri)}"):
         log.warning("%s", sentence)

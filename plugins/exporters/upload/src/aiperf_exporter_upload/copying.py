@@ -32,6 +32,7 @@ class UploadStudy(StudyExporter[StudyUploadOptions]):
 
 def copied(job: UploadJob, *, runs: int) -> None:
     """Copy the files, and warn of those that have not arrived."""
+    log.info("uploading %d files to %s, for %g s at most", len(job.items), job.url, limit_s(LIMIT) * runs)
     outcome = upload("aiperf_exporter_upload.process", job, job.items, limit_s(LIMIT) * runs)
     for sentence in outcome.sentences(f"--upload {job.url}"):
         log.warning("%s", sentence)

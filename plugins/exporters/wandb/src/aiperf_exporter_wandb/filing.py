@@ -29,6 +29,7 @@ def _upload(options: WandbOptions, directory: Path, runs: tuple[WandbRun, ...]) 
     """Upload, and warn of what has not arrived."""
     assert options.project is not None  # wanted
     job = WandbJob(options.project, options.entity, str(directory.absolute()), runs)
+    log.info("uploading to Weights & Biases, for %g s at most", limit_s(LIMIT) * len(runs))
     outcome = upload("aiperf_exporter_wandb.process", job, job.items, limit_s(LIMIT) * len(runs))
     for sentence in outcome.sentences(f"--wandb-project {options.project}"):
         log.warning("%s", sentence)
