@@ -41,9 +41,9 @@ class ConfigurationFile:
         with self._blamed():
             return dict(self._configuration.plugins())
 
-    def sweep(self) -> SweepSection | None:
+    def sweep(self, options: Sequence[Option]) -> SweepSection | None:
         with self._blamed():
-            return self._configuration.sweep()
+            return self._configuration.sweep(options)
 
     def values(
         self, options: Sequence[Option], parameters: Mapping[str, Setting] | None = None

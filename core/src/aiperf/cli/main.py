@@ -161,7 +161,7 @@ def checked(
     """
     if file is not None:
         scan.configuration, scan.typed_alone = file.plugin, tuple(scan.given)
-        sweep = file.sweep() if canonical(command.name) == "profile" else None
+        sweep = file.sweep(command.options) if canonical(command.name) == "profile" else None
         if sweep is None:
             scan.add(file.values(command.options))
         else:

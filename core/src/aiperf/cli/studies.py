@@ -89,6 +89,7 @@ class _Line:
             self._errors.append(error)
         else:
             planner = descriptor.ref
+            self._errors += checks.of_settings(self._scan.sweep, descriptor)
             options = validated(self._registry, [descriptor], base, self._errors).get(descriptor.key)
         raise_all(self._errors)
         assert kernel is not None and planner is not None  # their errors are raised above

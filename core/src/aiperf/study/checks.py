@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from aiperf.errors import AiperfError, UsageError
 from aiperf.planning.kernel_options import KernelOptions
-from aiperf.sdk.configuration import OptionValue
+from aiperf.sdk.configuration import OptionValue, SweepSection
+from aiperf.sdk.descriptor import Descriptor
 from aiperf.sdk.study import Objective
 
 _OF_REPEATS = ("run_cooldown_s", "confidence_level", "warmup_first_only", "vary_seed")
@@ -28,6 +29,21 @@ def of_one_run(given: Iterable[OptionValue]) -> list[AiperfError]:
             errors.append(_refused(value, _SWEEP, "there is one run"))
         elif field in _OF_BOTH:
             errors.append(_refused(value, f"{_REPEAT}, or {_SWEEP}", "there is one run"))
+    return errors
+
+
+def of_settings(sweep: SweepSection | None, planner: Descriptor) -> list[AiperfError]:
+    """The errors of keys of a file's sweep that its planner doesn't take."""
+    from difflib import get_close_matches  # not where no file has a sweep
+
+    known = list(planner.capabilities.get("settings", ()))
+    errors: list[AiperfError] = []
+    for key in () if sweep is None else sweep.settings:
+        near = get_close_matches(key, known, 1, 0.6)
+        hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known) or 'none of its own'}"
+        place = sweep.places.get(key, f"{sweep.typed}: {key}") if sweep is not None else key
+        if key not in known:
+            errors.append(UsageError(f"{place}: the planner {planner.name} has no such key", hint))
     return errors
 
 

@@ -40,6 +40,7 @@ class Yaml(Configuration):
             raise ConfigError(f"{path} holds no mapping", "it begins with benchmark:, and what the run is made of below")
         self._names = Names()
         self._swept: Sweep | None = None
+        self._said: set[str] = set()
 
     def entries(self, path: Path) -> Entry:
         """The root of the file."""
@@ -64,7 +65,7 @@ class Yaml(Configuration):
     def values(
         self, options: Sequence[Option], parameters: Mapping[str, Setting] | None = None
     ) -> list[OptionValue | UsageError]:
-        file = FileValues(self._name)
+        file = FileValues(self._name, self._said)
         try:
             self._read(file, options, parameters or {})
         except WrongEntryError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from difflib import get_close_matches
 
 from aiperf.sdk.descriptor import canonical
@@ -10,8 +9,6 @@ from aiperf.sdk.descriptor import canonical
 from aiperf_configuration_yaml.entries import Entry
 from aiperf_configuration_yaml.names import KINDS
 from aiperf_configuration_yaml.places import Places
-
-log = logging.getLogger(__name__)
 
 PHASES = ("concurrency", "poisson", "gamma", "constant", "user_centric", "fixed_schedule")
 _OF_A_RATE = ("rate", "rate_ramp", "rate_series", "smoothness")
@@ -50,7 +47,7 @@ class Phases:
         if kind == KINDS[0] and not inherits:
             self._file.mark(self._places.by_place[f"{kind}.alone"], entry)
         if (ramp := words.get("prefill_ramp")) is not None and "prefill_concurrency" not in words and not inherits:
-            log.warning("%s: there is no prefillConcurrency that could rise, so it is left out", self._file.where(ramp))
+            self._file.warn(ramp, "there is no prefillConcurrency that could rise, so it is left out")
             del words["prefill_ramp"]
         if (switch := words.pop("fixed_schedule", None)) is not None:
             self._file.take(self._places.by_place["profiling.type (fixed_schedule)"], switch)

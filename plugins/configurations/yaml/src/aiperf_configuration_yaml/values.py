@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -15,17 +16,20 @@ from aiperf_configuration_yaml.entries import Entry
 from aiperf_configuration_yaml.names import snake, snaked
 from aiperf_configuration_yaml.shape import where
 
+log = logging.getLogger(__name__)
+
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class FileValues:
-    """Options set by a file, and the file's errors."""
+    """Options set by a file, and the file's errors.  *said*: warnings that were given before, of other cells of the file."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, said: set[str]) -> None:
         self.given: dict[OptionSpec, OptionValue] = {}
         self.errors: list[UsageError] = []
         self.name = name
+        self._said = said
 
     def named(self, entry: Entry, place: str | None = None) -> dict[str, Entry]:
         """A mapping's entries by key in snake_case, after *place* if it isn't None; another value is refused and gives none."""
@@ -70,6 +74,12 @@ class FileValues:
 
     def wrong(self, entry: Entry, sentence: str, *hints: str) -> None:
         self.errors.append(UsageError(f"{self.where(entry)}: {sentence}", *hints))
+
+    def warn(self, entry: Entry, sentence: str) -> None:
+        text = f"{self.where(entry)}: {sentence}"
+        if text not in self._said:
+            self._said.add(text)
+            log.warning("%s", text)
 
     def unknown(self, entry: Entry, key: str, known: Iterable[str], why: str = "there is no such key") -> None:
         names = list(known)

@@ -130,8 +130,6 @@ COMMANDS = {
     "chat": "aiperf profile --request-count 1 --export-outputs-json sends one request and keeps the answer in outputs.json",
     "proxy": "the processes of a run need no message bus, and so no proxy: leave it out",
     "kube": "there is no operator: run aiperf profile in a job of your cluster, and keep its artifact directory",
-    "config": "a configuration file is given as aiperf profile --config FILE",
-    "create-template": "docs/config.md describes configuration files; aiperf plugins new makes packages",
     "process-export-files": "aiperf report DIR reads a run again",
     "service": "the processes of a run are started by aiperf profile",
     "speed-bench-report": f"the matrix of SPEED-Bench runs: {LATER}",
@@ -154,6 +152,7 @@ PLUGINS = {
         ),
         **_each("sharegpt", "use --public-dataset sharegpt"),
     },
+    "planners": _later("the search for a load", "adaptive_search bayesian optuna monotonic_sla smooth_isotonic"),
     "ramps": {"poisson": "steps at random instants would make no two runs alike: use linear, or a package of your own"},
     "graders": _later(
         "accuracy benchmarks",
