@@ -83,7 +83,7 @@ GROUPS: dict[str, tuple[Line, ...]] = {
     "Values": (
         Line("profile … --concurrency 0", 2, ("--concurrency", "0", "at least 1")),
         Line("profile … --concurrency 2.5", 2, ("--concurrency", "'2.5'", "whole number")),
-        Line("profile … --concurrency 1,2,4", 2, ("--concurrency", "'1,2,4'", "a run for each")),
+        Line("profile … --warmup-concurrency 1,2,4", 2, ("--concurrency", "'1,2,4'", "a run for each")),
         Line("profile … --request-count many", 2, ("--request-count", "'many'")),
         Line("profile … --request-rate fast", 2, ("--request-rate", "'fast'")),
         Line("profile … --request-rate -3", 2, ("--request-rate", "-3", "more than 0")),
