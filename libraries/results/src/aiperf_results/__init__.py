@@ -5,7 +5,11 @@
 """
 
 from aiperf_results.finished_run import FinishedRun, metrics_of, open_run, open_runs
+from aiperf_results.finished_study import FinishedCell, FinishedStudy, FinishedTrial, StudyTable, is_study, open_study
 from aiperf_results.table import Table
 from aiperf_results.telemetry import TelemetrySeries
 
-__all__ = ["FinishedRun", "Table", "TelemetrySeries", "metrics_of", "open_run", "open_runs"]
+__all__ = [
+    "FinishedCell", "FinishedRun", "FinishedStudy", "FinishedTrial", "StudyTable", "Table", "TelemetrySeries", "is_study",
+    "metrics_of", "open_run", "open_runs", "open_study",
+]  # fmt: skip
