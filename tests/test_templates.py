@@ -31,7 +31,7 @@ NAMES = {
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
     "ramp": "my-rise", "verdict": "my-verdict", "table": "my-shares", "series": "my-series", "companion": "my-companion",
-    "reducer": "my-tally",
+    "reducer": "my-tally", "planner": "my-climb",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
 """The name of the plugin from each template."""
@@ -40,7 +40,9 @@ CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "series", 
 AFTERWARDS = ("command", "definition", "plot")
 BEFORE = ("configuration",)
 ALONE = ("reducer",)
-"""The templates by the run that uses them, below; some read its results or its options, and the last one replaces them all."""
+SEVERAL = ("planner",)
+"""The templates by the run that uses them, below; some read its results or its options, one replaces them all, and the last
+ones are for several runs."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_template_is_tried() -> None:
     assert sorted(path.parent.name for path in (ROOT / "templates").glob("*/cookiecutter.json")) == sorted(NAMES)
-    assert sorted(IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE + ALONE) == sorted(NAMES), "each takes part in a run below"
+    used = IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE + ALONE + SEVERAL
+    assert sorted(used) == sorted(NAMES), "each takes part in a run below"
 
 
 @pytest.mark.parametrize("word", NAMES)
@@ -282,6 +285,21 @@ def test_a_reducer_of_ones_own_makes_the_results(made: Made, simulator: Simulato
     drawn, checked = program("plot", done.artifacts), program("validate", done.artifacts)
     assert (drawn.code, drawn.out) == (1, "") and drawn.err.startswith("error: ")
     assert checked.code == 0, checked.out
+
+
+def test_a_planner_of_ones_own_makes_a_sweep(made: Made, simulator: Simulator, tmp_path: Path) -> None:
+    program = Program(tmp_path, python=made.uses)
+    done = program(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens",
+        "--isl", 30, "--osl", 4, "--request-count", 16, "--concurrency", "1,4", "--sweep-type", "my-climb", "--ui", "none",
+        "--artifact-dir", "sweep",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    runs = [json.loads(path.read_bytes()) for path in sorted(done.artifacts.glob("concurrency_0[01]/*_aiperf.json"))]
+    throughputs = [run["request_throughput"]["avg"] for run in runs]
+    sweep = json.loads((done.artifacts / "sweep_aggregate" / "profile_export_aiperf_sweep.json").read_bytes())
+    assert sweep["metadata"]["sweep_type"] == "my_climb"
+    assert [each["metrics"]["request_throughput_avg"]["mean"] for each in sweep["per_combination_metrics"]] == throughputs
 
 
 def test_a_pattern_of_ones_own_draws_the_gaps(made: Made, simulator: Simulator, tmp_path: Path) -> None:

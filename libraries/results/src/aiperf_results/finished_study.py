@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 STUDY_FILE, RUN_FILE, REFERENCE_RUN_FILE = "study_manifest.json", "run_manifest.json", "run_config.json"
 """Manifests of a study and of its runs, and what the reference writes in the place of the latter."""
-_SWEEP_FILES = ("sweep_aggregate/profile_export_aiperf_sweep.json", "aggregate/sweep_aggregate/profile_export_aiperf_sweep.json")
+_SWEEP_FILE = "sweep_aggregate/profile_export_aiperf_sweep.json"
+_SWEEP_FILES = (_SWEEP_FILE, f"aggregate/{_SWEEP_FILE}")
 _AGGREGATE_FILE = "aggregate/profile_export_aiperf_aggregate.json"
 _TRIAL = re.compile(r"(?:run|trial)_(\d{4,})")
 _DEPTH = 3
@@ -139,7 +141,7 @@ class StudyTable:
             AiperfError: pandas is not installed.
         """
         try:
-            import pandas
+            pandas: Any = import_module("pandas")
         except ImportError as error:
             raise AiperfError(_NO_PANDAS, "pip install pandas, or use the rows of the table, or its csv()") from error
         return pandas.DataFrame(self.rows, columns=self.columns)
@@ -260,7 +262,9 @@ def _runs(base: Path, sweep: Mapping[str, Any]) -> list[FinishedTrial]:
 class _Told:
     """What a run's manifest, or the reference's configuration of it, says.  index: of its cell, None where it isn't said."""
 
-    def __init__(self, parameters: dict[str, Setting], seed: int, label: str = "", index: int | None = None, failed: str = "") -> None:
+    def __init__(
+        self, parameters: dict[str, Setting], seed: int, label: str = "", index: int | None = None, failed: str = ""
+    ) -> None:
         self.parameters, self.seed, self.label, self.index, self.failed = parameters, seed, label, index, failed
 
 
@@ -324,9 +328,10 @@ def _summary_of(document: Mapping[str, Any], directory: Path) -> Summary:
         str(measured.get("clock", "")), bool(measured.get("loopback", False)), Arrivals(), str(measured.get("verdict", "none")),
         tuple(map(str, measured.get("reasons", ()))),
     )  # fmt: skip
+    version = str(document.get("aiperf_version", ""))
     return Summary(
-        run_id=str(document.get("benchmark_id", "")), version=str(document.get("aiperf_version", "")), results=results, errors=(),
-        phases=(), measurement=measurement, delivered=DeliveredLoad(None, None, 0), plugins=(), start_ns=0, end_ns=0, title="",
+        run_id=str(document.get("benchmark_id", "")), version=version, results=results, errors=(), phases=(),
+        measurement=measurement, delivered=DeliveredLoad(None, None, 0), plugins=(), start_ns=0, end_ns=0, title="",
         command=str(info.get("cli_command", "")), config=dict(document.get("input_config", {})), seed=info.get("random_seed"),
         directory=str(directory),
     )  # fmt: skip

@@ -19,7 +19,7 @@ class {{ cookiecutter.__class }}(Planner):
     def __init__(self, space: Space, options: None = None) -> None:
         super().__init__(space, options)
         if len(space.dimensions) != 1 or not space.dimensions[0].values:
-            raise ConfigError("--sweep-type {{ cookiecutter.__key }} takes one list", "give one option several values: --concurrency 1,2,4")
+            raise ConfigError("--sweep-type {{ cookiecutter.__key }} takes one list", "such as --concurrency 1,2,4")
         (dimension,) = space.dimensions
         self.cells = [
             StudyCell(index, {dimension.key: value}, f"{dimension.key}_{index:02d}", f"{dimension.key}={value}")

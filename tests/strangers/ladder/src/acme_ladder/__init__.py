@@ -29,11 +29,11 @@ class Halving(Planner):
         done = {(run.cell.index, run.trial) for run in finished}
         wanted = [value for value in self._first if value not in known]
         if not wanted:
-            good = [(LATENCY.of(run.summary) or 0.0, int(str(run.cell.parameters[self._key]))) for run in finished if run.summary]
+            good = [(LATENCY.of(run.summary) or 0.0, run.cell.index) for run in finished if run.summary is not None]
             if not good:
                 return PlanEnd("no run succeeded")
-            order, (_, best) = sorted(known), min(good)
-            place = order.index(best)
+            order, best = sorted(known), min(good)[1]
+            place = next(at for at, value in enumerate(order) if known[value].index == best)
             middles = {(best + near) // 2 for near in order[max(0, place - 1) : place + 2]}
             wanted = sorted(middles - set(known))
         cells = [*known.values()]
