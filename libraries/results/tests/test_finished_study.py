@@ -33,7 +33,8 @@ def manifest(seed: int, **cell: Any) -> dict[str, Any]:
 @pytest.fixture
 def sweep(tmp_path: Path) -> Path:
     """A sweep over two values with two trials, of which the last run was broken off, and an earlier attempt lies aside."""
-    (tmp_path / "study_manifest.json").write_text(json.dumps({"study_id": "abc", "version": "0.1.0", "command": "aiperf profile"}))
+    about = {"study_id": "abc", "version": "0.1.0", "command": "aiperf profile"}
+    (tmp_path / "study_manifest.json").write_text(json.dumps(about))
     trials = tmp_path / "profile_runs"
     run(trials / "trial_0001" / "concurrency_2", 3.0, run_manifest=manifest(42, concurrency=2))
     run(trials / "trial_0001" / "concurrency_10", 9.0, verdict="suspect", run_manifest=manifest(43, concurrency=10))
