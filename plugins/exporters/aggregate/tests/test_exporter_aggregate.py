@@ -104,15 +104,17 @@ def test_repeats_are_a_table_with_intervals(tmp_path: Path, capsys: pytest.Captu
     assert max(map(len, lines)) <= 120
 
 
-def test_the_console_names_best_and_suspect_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = sample_study(tmp_path, trials=1)
-    first, *others = study.runs
-    assert first.summary is not None
-    doubtful = replace(first.summary, measurement=replace(first.summary.measurement, verdict="suspect", reasons=("slip",)))
+def test_the_console_names_the_best_cells_and_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     objectives = (Objective("request_throughput", "avg", True), Objective("request_latency", "p99", False))
-    exported(replace(study, runs=(replace(first, summary=doubtful), *others), objectives=objectives))
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1:3] == [
-        "most request_throughput avg: concurrency_4, 40.50 requests/sec", "least request_latency p99: concurrency_1, 35.25 ms",
+    exported(replace(sample_study(tmp_path, trials=1), objectives=objectives))
+    assert capsys.readouterr().out.splitlines() == [
+        "", "most request_throughput avg: concurrency_4, 40.50 requests/sec",
+        "least request_latency p99: concurrency_1, 35.25 ms",
     ]  # fmt: skip
-    assert lines[3].startswith("suspect cells, whose numbers may be wrong: concurrency_1;")
+    study = sample_study(tmp_path, trials=3, concurrencies=())
+    first, *later = study.runs
+    assert first.summary is not None
+    results = first.summary.results.items()
+    slow = {tag: replace(each, stats={name: 9 * value for name, value in each.stats.items()}) for tag, each in results}
+    exported(replace(study, runs=(replace(first, summary=replace(first.summary, results=slow)), *later)))
+    assert "--vary-seed-per-trial" in capsys.readouterr().out

@@ -1,6 +1,6 @@
-"""What a person reads of several runs at their end: means with intervals, best cells, and what to know of the runs.
+"""What a person reads of several runs at their end: means with intervals, best cells, and findings.
 
-A table of a sweep's cells is the kernel's.
+A table of a sweep's cells, and the names of suspect runs, are the kernel's.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ _SHOWN = (
 )
 _WIDTH_COLUMNS = 100
 """Of lines of text; the table of numbers is narrower."""
-_MOST_CELLS = 12
-"""Suspect cells that are named."""
 
 
 def lines(study: Study, cells: Sequence[CellNumbers]) -> Iterator[str]:
@@ -39,11 +37,6 @@ def lines(study: Study, cells: Sequence[CellNumbers]) -> Iterator[str]:
         for each in best_cells(study, cells)[2:]:
             way = "most" if each.objective.maximize else "least"
             yield f"{way} {each.objective.tag} {each.objective.stat}: {each.cell.cell.name}, {each.metric:,.2f} {each.unit}"
-    suspect = [cell for cell in cells if cell.suspect]
-    if suspect and study.sweeps:
-        named = ", ".join(cell.cell.name for cell in suspect[:_MOST_CELLS])
-        more = f" and {len(suspect) - _MOST_CELLS} more" if len(suspect) > _MOST_CELLS else ""
-        yield from _wrapped(f"suspect cells, whose numbers may be wrong: {named}{more}; each run's own report says why")
     for finding in findings(cells):
         yield from _wrapped(finding.sentence)
 
