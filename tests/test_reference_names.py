@@ -40,7 +40,7 @@ TYPED = {
     "--fixed-schedule": "on for traces with times there, too", "--num-dataset-entries": "by the number of requests there, too",
     "--ui-type": "the dashboard comes later", "--block-size": "of mooncake_trace 512",
     "--no-fixed-schedule": "a switch", "--zmq-host": "loopback, where a port is used at all",
-    "--output": "of agentic-code the same",
+    "--output": "of agentic-code the same", "--convergence-mode": "ci_width is read, too",
 }  # fmt: skip
 """Options whose default reads otherwise, and why."""
 

@@ -89,12 +89,12 @@ class FinishedCell:
 
     @property
     def directory(self) -> Path:
-        """That of its first run."""
+        """The directory of its first run."""
         return self.runs[0].directory
 
     @property
     def summary(self) -> dict[str, Any]:
-        """That of its first successful run; empty where none succeeded."""
+        """The summary of its first successful run; empty where none succeeded."""
         return next((run.summary for run in self.runs if not run.failed), {})
 
     @property
@@ -315,7 +315,7 @@ def _order(base: Path, runs: Sequence[FinishedTrial]) -> str:
 
 
 def _summary_of(document: Mapping[str, Any], directory: Path) -> Summary:
-    """As much of a summary as the file has for those who read several runs."""
+    """A summary with as much as the file has, for those who read several runs."""
     results = {
         tag: Result(tag, tag, str(entry["unit"]), {
             name: float(value) for name, value in entry.items()
