@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from aiperf.foreign import PLANNER
 from aiperf.sdk.options import Finite, Options, Word, option
 
 _MOST_COOLDOWN_S = 86400
@@ -36,7 +37,7 @@ class StudyOptions(Options):
         place="multi_run.vary_seed_per_trial", help="Give each run of a load another seed, so that it sends other prompts.")
 
     # Sweeps
-    sweep_type: Word | None = option("--sweep-type", group="Sweeps", metavar="NAME", shown="grid", place="sweep.type",
+    sweep_type: Word | None = option("--sweep-type", group="Sweeps", metavar="NAME", shown=PLANNER, place="sweep.type",
         help="What plans the runs of several lists: grid, zip, or the name of an installed planner.")
     variants: list[str] = option("--variant", "--sweep-variant", default=[], group="Sweeps", metavar="[NAME:]KEY=VALUE,…",
         commas=False, help="A cell of a sweep, by name, with options of its own: \"small: concurrency=4, isl=128\"; repeat it.")

@@ -23,9 +23,9 @@ class Space(Struct, frozen=True):
     trials: runs that each cell may have, at least 1.  order: ``repeated`` or ``independent``, see
     :class:`aiperf.sdk.study.Study`.
     seed: of the planner's draws (:mod:`aiperf.sdk.draws`).  objectives: of the user.
-    settings: keys of the file's ``sweep`` section that belong to the planner (``samples``, ``scramble``), in snake_case.
     confidence_level: of intervals over trials.  export_level: of the runs, one of :data:`aiperf.sdk.exporter.LEVELS`; at
     ``summary`` a run has no file of its requests.
+    settings: keys of the file's ``sweep`` section that belong to the planner (``samples``, ``scramble``), in snake_case.
     """
 
     dimensions: tuple[Dimension, ...] = ()
@@ -34,9 +34,9 @@ class Space(Struct, frozen=True):
     order: str = "repeated"
     seed: int = 0
     objectives: tuple[Objective, ...] = ()
-    settings: Mapping[str, Any] = {}
     confidence_level: float = 0.95
     export_level: str = "records"
+    settings: Mapping[str, Any] = {}
 
 
 class PlannedTrial(Struct, frozen=True):
