@@ -230,11 +230,7 @@ class StudyLoop:
             self._manifest.study_id, __version__, self._base, tuple(self._runs), request.planner.name,
             request.space.dimensions, request.space.scenarios, request.space.trials, request.space.order,
             kernel.confidence_level, cooldown_s, request.space.objectives, complete, reason, request.base.command,
-<<<<<<< HEAD
             self._config or {}, design,
-=======
-            self._config or {}, self._prepared.design(),
->>>>>>> 26e14472 (study: exporters write what a planner drew)
         )  # fmt: skip
 
     def _finished(self, reason: str, *, complete: bool) -> tuple[Study, int]:

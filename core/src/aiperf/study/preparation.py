@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -81,14 +80,8 @@ class Preparation:
         return [self._cells[index] for index in sorted(self._cells)]
 
     def design(self) -> dict[str, Setting] | None:
-<<<<<<< HEAD
         with blamed(self.request.planner, "failed"):
-=======
-        """What the planner drew; None where it can't say it, either."""
-        with contextlib.suppress(AiperfError), blamed(self.request.planner, "failed"):
->>>>>>> 26e14472 (study: exporters write what a planner drew)
             return self._planner.design()
-        return None
 
     def _refuse_too_many(self) -> None:
         limit, runs = self.kernel.max_cells, self.request.space.trials
