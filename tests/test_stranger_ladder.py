@@ -29,10 +29,10 @@ def aiperf(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 
 @pytest.fixture(scope="module")
-def swept(aiperf: Program, simulator: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Done:
+def swept(aiperf: Program, shared_simulator: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Done:
     done = aiperf(
-        "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 16, "--osl", 2,
-        "--request-count", 16, "--concurrency", "1,8,16", "--num-profile-runs", 2, "--sweep-type", "halving",
+        "profile", "--model", "m", "--url", shared_simulator.url, "--streaming", "--tokenizer", "builtin", "--isl", 16,
+        "--osl", 2, "--request-count", 16, "--concurrency", "1,8,16", "--num-profile-runs", 2, "--sweep-type", "halving",
         "--podium-places", 2, "--ui", "none", "--artifact-dir", tmp_path_factory.mktemp("sweep"),
     )  # fmt: skip
     assert done.code == 0, done.err
