@@ -13,7 +13,10 @@ TELL = """
 import atexit, os, sys
 
 def tell():
-    names = ("aiperf_reducer_columns.reduce.reducer", "aiperf.worker.requests", "aiperf.prepare.build", "aiperf.run.run")
+    names = (
+        "aiperf_companion_telemetry.process", "aiperf_reducer_columns.reduce.reducer", "aiperf.worker.requests",
+        "aiperf.prepare.build", "aiperf.run.run",
+    )
     role = next((name for name in names if name in sys.modules), None)
     if role is not None:
         with open(os.path.join(os.environ["TOLD"], role), "w") as file:
@@ -27,7 +30,7 @@ os._exit = leave
 atexit.register(tell)
 """
 PARENT, BUILDER, WORKER = "aiperf.run.run", "aiperf.prepare.build", "aiperf.worker.requests"
-REDUCER = "aiperf_reducer_columns.reduce.reducer"
+REDUCER, SAMPLING = "aiperf_reducer_columns.reduce.reducer", "aiperf_companion_telemetry.process"
 """The module that tells each process from the others."""
 COMMON = {"aiperf", "msgspec", "typing_extensions", "zmq"}
 PACKAGES = {
@@ -38,6 +41,7 @@ PACKAGES = {
         "aiperf_reader", "aiperf_schedule_standard", "aiperf_transport_sockets",
     },
     REDUCER: {*COMMON, "numpy"},
+    SAMPLING: {*COMMON, "pluggy", "prometheus_client"},
 }  # fmt: skip
 """Packages; plugins only where the list is short."""
 COSTLY = {
@@ -47,6 +51,7 @@ COSTLY = {
 """Modules that cost 5 ms or more."""
 NEEDED: Mapping[str, set[str]] = {
     PARENT: set(), BUILDER: set(), WORKER: {"asyncio", "ctypes", "ssl"}, REDUCER: {"ctypes", "numpy._core"},
+    SAMPLING: {"email", "http.client", "ssl"},
 }  # fmt: skip
 
 
@@ -55,7 +60,7 @@ def imports(shared_simulator: Simulator, tmp_path_factory: pytest.TempPathFactor
     """The modules of each process at the end of a short run with the usual options."""
     folder = tmp_path_factory.mktemp("imports")
     (folder / "sitecustomize.py").write_text(TELL)
-    aiperf = Program(folder)
+    aiperf = Program(folder, server_metrics=True)
     cached = {"AIPERF_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(folder), "TOLD": str(folder)}
     aiperf.environment |= cached | {"AIPERF_DISABLE_PLUGINS": "exporters:parquet"}  # not in a usual installation
     aiperf("--help")
@@ -65,7 +70,7 @@ def imports(shared_simulator: Simulator, tmp_path_factory: pytest.TempPathFactor
     return {path.name: set(path.read_text().splitlines()) for path in folder.glob("aiperf*.*")}
 
 
-@pytest.mark.parametrize("process", [PARENT, BUILDER, WORKER, REDUCER])
+@pytest.mark.parametrize("process", [PARENT, BUILDER, WORKER, REDUCER, SAMPLING])
 def test_a_process_of_a_short_run_imports_nothing_that_is_not_listed(imports: dict[str, set[str]], process: str) -> None:
     modules = imports[process]
     tops = {name for name in (module.partition(".")[0] for module in modules) if not name.startswith("_")}

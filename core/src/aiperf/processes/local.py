@@ -17,13 +17,15 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from aiperf import environment
-from aiperf.processes.spare import SPARES, Spare
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
+
+if TYPE_CHECKING:
+    from aiperf.processes.spare import Spare
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
@@ -156,6 +158,8 @@ class SideProcess(LocalProcess):
     """
 
     def __init__(self, module: str, *, log: Path | None = None, foreground: bool = False, secrets: bool = False) -> None:
+        from aiperf.processes.spare import SPARES  # not for workers and reducers, which start none
+
         spare = None if foreground or secrets else SPARES.taken()
         if spare is None:
             read, write = os.pipe()
