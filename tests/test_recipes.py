@@ -22,6 +22,10 @@ R2 = (
     f"{START} {TRACE} --goodput 'time_to_first_token:250 inter_token_latency:10 request_latency:2000'"
     " --warmup-duration 30 --benchmark-duration 600 --benchmark-grace-period 60"
 )
+R4 = (
+    f"{START} --concurrency 100 --request-count 2000 --isl 1000 --osl 500 --num-profile-runs 5 --confidence-level 0.95"
+    " --profile-run-cooldown-seconds 30 --goodput 'time_to_first_token:300 inter_token_latency:8'"
+)
 R5 = f"{START} --public-dataset sharegpt --num-sessions 200 --concurrency 50"
 R6 = f"{START} {TRACE} --goodput 'time_to_first_token:400 request_latency:2000'"
 PRELUDES = "--shared-system-prompt-length 1000 --user-context-prompt-length 200"
@@ -104,6 +108,17 @@ def test_r2_slo_check_on_a_trace(aiperf: Program, simulator: Simulator) -> None:
     assert report["good_request_count"]["avg"] <= 25
     share = report["goodput"]["avg"] / report["request_throughput"]["avg"]
     assert share == pytest.approx(report["good_request_count"]["avg"] / 25), "both over the same time"
+
+
+def test_r4_repeats_with_confidence(aiperf: Program, simulator: Simulator) -> None:
+    smaller = {"concurrency": 5, "request_count": 10, "isl": 100, "osl": 4, "num_profile_runs": 3}
+    done = run(aiperf, simulator, R4, profile_run_cooldown_seconds=0, **smaller)
+    assert done.code == 0, done.err
+    assert simulator.summary()["requests"] == 30
+    about = json.loads((done.artifacts / "aggregate" / "profile_export_aiperf_aggregate.json").read_text())
+    assert about["metadata"]["num_successful_runs"] == 3 and about["metadata"]["confidence_level"] == 0.95
+    assert about["metrics"]["goodput_avg"]["ci_low"] <= about["metrics"]["goodput_avg"]["mean"]
+    assert (done.artifacts / "profile_runs" / "run_0003" / "profile_export_aiperf.json").exists()
 
 
 def test_r5_public_data_set(aiperf: Program, simulator: Simulator) -> None:

@@ -56,6 +56,14 @@ class TestItKeepsTheContract(AdviceContract):
     pass
 
 
+def test_requests_that_the_run_before_left_are_told(plan: Plan) -> None:
+    told = [
+        [each.kind for each in Advice().judge(replace(sample_evidence(), plan=plan.replacing(carried_over=left)))]
+        for left in (0, 3)
+    ]
+    assert "carried_over" not in told[0] and "carried_over" in told[1]
+
+
 @pytest.mark.parametrize(("url", "verify", "noted"), [("https://h", False, 1), ("https://h", True, 0), ("http://h", False, 0)])
 def test_certificates_that_were_not_checked_are_noted(plan: Plan, url: str, verify: bool, noted: int) -> None:
     to = plan.replacing(urls=("http://other", url), tls=TlsPlan(verify))

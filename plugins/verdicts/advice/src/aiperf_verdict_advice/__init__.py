@@ -40,6 +40,7 @@ class Advice(Verdict[None]):
         yield from _server_latency(evidence)
         yield from _other_models(evidence)
         yield from _unchecked_certificates(evidence)
+        yield from _carried_over(evidence)
 
 
 def _unchecked_certificates(evidence: Evidence) -> Iterator[Finding]:
@@ -47,6 +48,15 @@ def _unchecked_certificates(evidence: Evidence) -> Iterator[Finding]:
     if not target.tls.verify and any(url.startswith("https://") for url in target.urls):
         sentence = "certificates were not checked (--insecure, or AIPERF_HTTP_SSL_VERIFY): any server may have answered"
         yield Finding("unchecked_certificates", FindingLevel.NOTE, sentence)
+
+
+def _carried_over(evidence: Evidence) -> Iterator[Finding]:
+    if left := evidence.plan.run.carried_over:
+        sentence = (
+            f"{left:,} requests of the run before were aborted, and the server may have worked on them when this run began:"
+            " leave a pause with --parameter-sweep-cooldown-seconds or --profile-run-cooldown-seconds"
+        )
+        yield _advice("carried_over", sentence, {"aborted": left}, LIKELY)
 
 
 def _advice(kind: str, sentence: str, numbers: dict[str, int | float], confidence: float = CERTAIN) -> Finding:
