@@ -229,7 +229,7 @@ def told(plan: Any) -> Any:
 
 
 @given(st.lists(st.sampled_from(OPTIONS), max_size=8, unique=True))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_file_of_a_line_makes_the_plan_of_the_line(registry: Registry, options: list[str]) -> None:
     _same_plan(registry, " ".join(["-m 'a ${HOME} {{ b }}'", *options]))
 
