@@ -57,11 +57,13 @@ class Signals:
     monotonic instant.
 
     SIGHUP stays ignored where it was at the start, as nohup leaves it.  say: prints what a signal means, beside what is drawn.
+    without_load: what a signal before the load means.
     """
 
     def __init__(self) -> None:
         self.count = self.code = self.first_ns = 0
         self.say: Callable[[str], None] = logs.print_line
+        self.without_load = "there are no results"
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[Signals]:
@@ -77,7 +79,7 @@ class Signals:
     def check(self) -> None:
         """Raises Interruption after a signal before the load, and says what that means for the results."""
         if self.count:
-            self.say("aiperf: the load had not begun: there are no results")
+            self.say(f"aiperf: the load had not begun: {self.without_load}")
             raise Interruption
 
     def _note(self, number: int, frame: FrameType | None) -> None:

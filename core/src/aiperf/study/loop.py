@@ -52,6 +52,7 @@ def run(
         level = settings.log_level
         usual = "log_level" not in settings.kernel.fields_set and level >= logging.INFO
         logs.to_console(logging.WARNING if usual else level, quiet=settings.kernel.quiet)
+    signals.without_load = "this run has no results, and the same command makes it"
     prepared = Preparation(request)
     with owner_alone(settings.kernel.private), manifests.locked(prepared.base):
         return StudyLoop(prepared, signals, console=console, on_run=on_run).run()
