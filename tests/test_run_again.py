@@ -120,7 +120,9 @@ def when(line: str, call: Callable[[], object]) -> Iterator[None]:
 
 
 def files(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    """Without those of the server's metrics: on a busy machine a short load is over before their first sample."""
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return {name for name in found if not name.startswith(("journal/telemetry", "server_metrics"))}
 
 
 def sent(simulator: Simulator) -> list[tuple[Any, ...]]:
@@ -248,7 +250,7 @@ def test_a_plan_that_fails_leaves_the_next_one_alone(simulator: Simulator, run: 
         run.profile(**nobody, wait_for_model_timeout=0.2, artifact_dir="first")
     assert run.profile(**plan, artifact_dir="second").valid == 8
     pids = children()
-    with pytest.raises(aiperf.UsageError, match="unknown option --colour"):
+    with pytest.raises(aiperf.UsageError, match="unknown keyword colour"):
         run.profile(**plan, colour="red", artifact_dir="third")
     assert run.profile(**plan, artifact_dir="fourth").valid == 8 and children() == pids
     with pytest.raises(aiperf.AiperfError, match=r"not ready within 0\.2 s"):
@@ -328,7 +330,7 @@ def test_processes_end_with_a_killed_program(simulator: Simulator, tmp_path: Pat
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     pids = done.stdout.split()
-    assert len(pids) == 2
+    assert len(pids) >= 3, "worker, reducer, builder; the sampling process has ended where there is nothing to sample"
     wait_for(lambda: not any(_alive(pid) for pid in pids))
 
 

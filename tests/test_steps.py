@@ -15,7 +15,7 @@ from aiperf_command_simulate.testing import Simulator
 SLOW = """
 import itertools, sys, time
 from aiperf.__main__ import main
-from aiperf.run import children, start, steps
+from aiperf.run import builder, children, steps
 from aiperf.rundir import artifacts
 from aiperf_companion_readiness import wait
 
@@ -45,7 +45,7 @@ def slowly(self):
     begin(self)
 
 
-start.Builder.poll, wait.Wait.over = later(start.Builder.poll), later(wait.Wait.over)
+builder.Builder.poll, wait.Wait.over = later(builder.Builder.poll), later(wait.Wait.over)
 begin, artifacts.Export.begin = artifacts.Export.begin, slowly
 make_mailbox, children.Mailbox.__init__ = children.Mailbox.__init__, hears_late
 sys.argv[0] = "aiperf"

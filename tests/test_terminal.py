@@ -20,13 +20,13 @@ from screens import on_screen, on_terminal, raw_on_terminal
 AT_ONCE = """
 import sys
 from aiperf.__main__ import main
-from aiperf.run import start, steps
+from aiperf.run import builder, steps
 
 steps._FIRST_S, steps._EVERY_S = 0.0, 0.0
-poll = start.Builder.poll
+poll = builder.Builder.poll
 polls = iter(range(10**9))
 # The progress is drawn before the builder's first line.
-start.Builder.poll = lambda self, *wait_s: next(polls) > 5 and poll(self, *wait_s)
+builder.Builder.poll = lambda self, *wait_s: next(polls) > 5 and poll(self, *wait_s)
 sys.argv[0] = "aiperf"
 sys.exit(main())
 """

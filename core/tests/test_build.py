@@ -21,7 +21,7 @@ from aiperf import logs
 from aiperf.errors import AiperfError, BadDataset, BadTokenizer, ConfigError, PluginError
 from aiperf.prepare.build import build
 from aiperf.prepare.tokenizers import open_tokenizer
-from aiperf.run.start import Builder
+from aiperf.run.builder import Builder
 from aiperf.rundir.store import Store
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions

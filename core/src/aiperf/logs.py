@@ -133,6 +133,17 @@ def forget() -> None:
     logging.getLogger().setLevel(logging.WARNING)
 
 
+def pass_records(send: Callable[[str, int, str], object]) -> None:
+    """In a forked process that outlives its run: give logger, level and text of each record to *send*, and to nobody else."""
+    root = logging.getLogger("aiperf")
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        if isinstance(handler, _File):
+            handler.close()
+    root.propagate = False
+    root.addHandler(_Passed(send))
+
+
 @contextlib.contextmanager
 def unprinted() -> Iterator[None]:
     """Keep the standard library from printing warnings of a program that has set up no logging."""
@@ -220,6 +231,20 @@ class _Sent(logging.Handler):
             self.handleError(record)
 
 
+class _Passed(logging.Handler):
+    """Passes logger, level and text of each record to *send*."""
+
+    def __init__(self, send: Callable[[str, int, str], object]) -> None:
+        super().__init__()
+        self._send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._send(record.name, record.levelno, self.format(record))
+        except Exception:  # noqa: BLE001  # as in the handlers of the standard library
+            self.handleError(record)
+
+
 @contextlib.contextmanager
 def sent(level: int, send: Callable[[int, str], object]) -> Iterator[None]:
     """In the block, pass what plugins of this process log under ``aiperf``, from *level* on, to *send*, with its level."""
@@ -280,14 +305,41 @@ def scrub(secrets: Sequence[str]) -> None:
             handler.setFormatter(_Scrubbed(handler.formatter, secrets))
 
 
-def to_file(path: Path) -> None:
-    """Append full lines to *path*, and create its directory."""
+def to_file(path: Path) -> logging.Handler:
+    """Append full lines to *path*, and create its directory; what writes them.  The file of a run before gets no more."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = _File(path, encoding="utf-8")
     line = "%(asctime)s.%(msecs)03d - %(name)s - %(levelname)s - %(message)s"
     file.setFormatter(logging.Formatter(line, "%Y-%m-%d %H:%M:%S"))
     file.addFilter(lambda record: record.name != progress.name)
-    logging.getLogger("aiperf").addHandler(file)
+    root = logging.getLogger("aiperf")
+    for earlier in [handler for handler in root.handlers if isinstance(handler, _File)]:
+        root.removeHandler(earlier)
+        earlier.close()
+    root.addHandler(file)
+    return file
+
+
+@contextlib.contextmanager
+def only_to_file(path: Path, level: int, secrets: Sequence[str] = ()) -> Iterator[None]:
+    """In the block, full lines without *secrets* go to *path*, and to no other file of a run.  *level*: of that log."""
+    root = logging.getLogger("aiperf")
+    before = root.level
+    root.setLevel(min(level, logging.INFO))
+    others = [handler for handler in root.handlers if isinstance(handler, _File)]
+    for handler in others:
+        root.removeHandler(handler)
+    own = to_file(path)
+    if own.formatter is not None:
+        own.setFormatter(_Scrubbed(own.formatter, secrets))
+    try:
+        yield
+    finally:
+        root.removeHandler(own)
+        own.close()
+        root.setLevel(before)
+        for handler in others:
+            root.addHandler(handler)
 
 
 def file_held() -> None:

@@ -6,6 +6,7 @@ number of workers.  Sending may begin before the data set is whole.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,14 +18,15 @@ from aiperf.prepare.due_times import StoredTurns, with_due_times
 from aiperf.prepare.encoder import Encoder
 from aiperf.prepare.entries import Entries
 from aiperf.prepare.exports import DatasetExports
-from aiperf.prepare.first_use import first_use
+from aiperf.prepare.first_use import Promised, first_use
+from aiperf.prepare.kept import Kept, KeptDataset
 from aiperf.prepare.shares import fitted, log_reuse
 from aiperf.prepare.tokenizers import open_tokenizer
 from aiperf.registry.guides import where_is
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import blamed, load, made
-from aiperf.rundir.store import StoreWriter
+from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import marker_tokens
 from aiperf.sdk.dataset import Dataset, DatasetContext, Promise
 from aiperf.sdk.endpoint import Endpoint
@@ -34,11 +36,13 @@ from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.tokenizer import Tokenizer, chat_template
 
 
-def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = None) -> Plan:
+def build(
+    plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = None, kept: Kept | None = None
+) -> Plan:  # fmt: skip
     """Write the data set and the due times below ``plan.output.journal``.
 
     publish: called with the plan where sending may begin before the data set is whole; what it returns says whether to stop.
-    None makes the data set whole.
+    None makes the data set whole.  kept: what a process keeps of the plan before.
 
     Returns:
         The plan with the number of entries, their order, and the entries, due times, sessions and limits of each phase.
@@ -46,48 +50,78 @@ def build(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None = Non
     Raises:
         BadTokenizer, BadDataset, PluginError, ConfigError: With a message for the user.
     """
-    plugins, target = plan.plugins, plan.target
-    endpoint: Endpoint = made(plugins.endpoint, plugins.options_of(plugins.endpoint))
-    with blamed(plugins.endpoint, "can't be used"):
-        framing_of(endpoint)
-    if plugins.grader is not None:
-        made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
-    tokenizer = open_tokenizer(plan)
-    context = _context(plan, endpoint, tokenizer)
     try:
-        with blamed(plugins.dataset, "can't be used"):
-            dataset: Dataset = load(plugins.dataset)(plugins.options_of(plugins.dataset), context)
-        order = _order(plan, dataset)
-        promise = None if publish is None else _promise(plan, dataset)
-        encoder, exports = Encoder(plan, endpoint, tokenizer), DatasetExports(plan)
-        with StoreWriter(Path(plan.output.journal), len(target.models), target.given_path) as writer, exports:
-            entries = Entries(plan, dataset, endpoint, encoder, writer, exports, promise)
-            store = entries.promised or entries.whole()
-            total = entries.whole().entries if promise is None else promise.count
-            with blamed(plugins.dataset, "can't tell of its source"):
-                facts = dataset.source_facts() if promise is None else {}
-            plan = _with_entries(plan, order, total).replacing(facts=facts)
-            _check_encoding(plan, store.max_turns)
-            if promise is None or promise.turns is not None:
-                log_reuse(plan.load.phases, store)
-            hooks = Hooks.load(plugins.hooked("aiperf_make_schedule"))
-            phases = tuple(_timed(plan, phase, store, hooks) for phase in plan.load.phases)
-            use = None if promise is None else first_use(plan.replacing(phases=phases), promise)
-            whole = use is None or entries.head(use)
-            plan = plan.replacing(phases=phases, several_answers=entries.several_answers)
-            if publish is not None and use is not None and not whole:
-                entries.publish(store.max_turns)
-                if use.due_ns is None:
-                    pace.tell(entries.pace, total)
-                entries.rest(publish(plan))
-            elif promise is not None and promise.turns is None:
-                log_reuse(phases, entries.whole())
-        return plan
+        dataset = None if kept is None else kept.linked(plan)
+        if dataset is not None:
+            return _again(plan, dataset)
+        with contextlib.nullcontext() if kept is None else kept.heard():
+            return _made(plan, publish, kept)
     except OSError as error:
         raise ConfigError(
             f"the data set can't be written to {plan.output.journal}: {error.strerror or error}",
             "choose another --artifact-dir",
         ) from error
+
+
+def _made(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None, kept: Kept | None) -> Plan:
+    asked, plugins, target = plan, plan.plugins, plan.target
+    endpoint: Endpoint = made(plugins.endpoint, plugins.options_of(plugins.endpoint))
+    with blamed(plugins.endpoint, "can't be used"):
+        framing_of(endpoint)
+    if plugins.grader is not None:
+        made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
+    tokenizer = open_tokenizer(plan) if kept is None else kept.tokenizer(plan)
+    context = _context(plan, endpoint, tokenizer)
+    with blamed(plugins.dataset, "can't be used"):
+        dataset: Dataset = load(plugins.dataset)(plugins.options_of(plugins.dataset), context)
+    order = _order(plan, dataset)
+    promise = None if publish is None else _promise(plan, dataset)
+    encoder, exports = Encoder(plan, endpoint, tokenizer), DatasetExports(plan)
+    with StoreWriter(Path(plan.output.journal), len(target.models), target.given_path) as writer, exports:
+        entries = Entries(plan, dataset, endpoint, encoder, writer, exports, promise)
+        store = entries.promised or entries.whole()
+        total = entries.whole().entries if promise is None else promise.count
+        with blamed(plugins.dataset, "can't tell of its source"):
+            facts = dataset.source_facts() if promise is None else {}
+        plan = _with_entries(plan, order, total).replacing(facts=facts)
+        _check_encoding(plan, store.max_turns)
+        if promise is None or promise.turns is not None:
+            log_reuse(plan.load.phases, store)
+        plan = _all_timed(plan, store)
+        use = None if promise is None else first_use(plan, promise)
+        whole = use is None or entries.head(use)
+        plan = plan.replacing(several_answers=entries.several_answers)
+        if publish is not None and use is not None and not whole:
+            entries.publish(store.max_turns)
+            if use.due_ns is None:
+                pace.tell(entries.pace, total)
+            whole = entries.rest(publish(plan))
+        elif promise is not None and promise.turns is None:
+            log_reuse(plan.load.phases, entries.whole())
+    if kept is not None and whole:
+        kept.keep(asked, plan, promise, exports.files)
+    return plan
+
+
+def _again(plan: Plan, dataset: KeptDataset) -> Plan:
+    """The plan with a data set that was made for another one, and whose files are in its journal."""
+    dataset.tell()
+    exports = DatasetExports(plan, dataset.exports)
+    with exports:
+        exports.out_of_order()
+        exports.finish()
+    promise, whole = dataset.promise, Store(Path(plan.output.journal))
+    store: StoredTurns = whole if promise is None else Promised(promise, lambda: whole)
+    plan = _with_entries(plan, dataset.order, dataset.total).replacing(facts=dataset.facts)
+    _check_encoding(plan, store.max_turns)
+    log_reuse(plan.load.phases, store if promise is None or promise.turns is not None else whole)
+    return _all_timed(plan, store).replacing(several_answers=dataset.several_answers)
+
+
+def _all_timed(plan: Plan, store: StoredTurns) -> Plan:
+    """The plan with the due times and the rising limits of its phases."""
+    hooks = Hooks.load(plan.plugins.hooked("aiperf_make_schedule"))
+    return plan.replacing(phases=tuple(_timed(plan, phase, store, hooks) for phase in plan.load.phases))
 
 
 def _context(plan: Plan, endpoint: Endpoint, tokenizer: Tokenizer | None) -> DatasetContext:

@@ -202,8 +202,8 @@ class Entries:
         enough = pace.ahead(self.pace, due_ns, self._promised_count, lambda: self.pace.note(self._store.entries))
         return enough is not None and self._write(enough)
 
-    def rest(self, stop: Callable[[], bool]) -> None:
-        """Write the other entries, while others read; *stop* ends it early.
+    def rest(self, stop: Callable[[], bool]) -> bool:
+        """Write the other entries, while others read; *stop* ends it early.  Whether there are no more.
 
         Raises:
             BadDataset, PluginError: With a message for the user.
@@ -221,6 +221,7 @@ class Entries:
             made, promised = self._store.entries, self._promised_count
             log.info("the load has ended: %d of %d entries of the data set were made", made, promised)
         self._finish(whole=whole)
+        return whole
 
     def publish(self, max_turns: int) -> None:
         """Let readers see the entries from now on.  max_turns: promised, of the longest conversation."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from aiperf.prepare.kept import link
 from aiperf.registry.third_party import isolated
 from aiperf.rundir.artifacts import exporters, target_for
 from aiperf.rundir.journal import RunClock
@@ -87,17 +88,20 @@ class DatasetExport:
 class DatasetExports:
     """The files of all data set exporters of a plan; use as a context manager.
 
+    *earlier*: files of the same data set for a plan before, by ``category:name``.
     live: those that get each entry when it is made; none once the entries come out of order.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, earlier: Mapping[str, Path] | None = None) -> None:
         self._chosen = exporters(plan, target_for(plan, RunClock(0, 0)), DatasetExporter)  # these exporters use no time
+        self._every, self._earlier = self._chosen, earlier or {}
         self._journal, self._target = Path(plan.output.journal), plan.target
         self._all: list[DatasetExport] = []
         self.live = self._all
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> DatasetExports:
+        self._chosen = [pair for pair in self._every if not self._taken_over(*pair)]
         with contextlib.ExitStack() as stack:
             self._all += [stack.enter_context(DatasetExport(ref, exporter)) for ref, exporter in self._chosen]
             self._stack = stack.pop_all()
@@ -105,6 +109,26 @@ class DatasetExports:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._stack.__exit__(kind, error, trace)
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files that are there, by ``category:name``."""
+        paths = {ref.key: exporter.target.file(exporter.kind) for ref, exporter in self._every}
+        return {key: path for key, path in paths.items() if path.exists()}
+
+    def _taken_over(self, ref: PluginRef, exporter: DatasetExporter) -> bool:
+        """Whether the exporter's file is that of the plan before, which is now in this run's directory, too."""
+        path, earlier = exporter.target.file(exporter.kind), self._earlier.get(ref.key)
+        if earlier is None or not exporter.of_data_alone:
+            return False
+        draft = path.with_name(f".{path.name}.draft")
+        with contextlib.suppress(FileNotFoundError):  # somebody has removed it
+            draft.parent.mkdir(parents=True, exist_ok=True)
+            draft.unlink(missing_ok=True)
+            link(earlier, draft)
+            draft.replace(path)
+            return True
+        return False
 
     def model(self, number: int) -> int:
         """With models in turn and entries in order, the first body of the entry *number* has this one."""

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,6 +152,16 @@ _MOST_PENDING = 1 << 20
 """Bytes that wait for a process which doesn't read; more are dropped."""
 
 
+_SIDES: weakref.WeakSet[SideProcess] = weakref.WeakSet()
+"""Those of this process, which a fork shares."""
+
+
+def let_all_go() -> None:
+    """In a forked process that goes on: plugins' own processes end with the one that started them."""
+    for process in list(_SIDES):
+        process.let_go()
+
+
 class SideProcess(LocalProcess):
     """A plugin's own process beside the run, with a pipe for its replies; one that was forked ahead, where there is one.
 
@@ -175,6 +186,7 @@ class SideProcess(LocalProcess):
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
         self._pending, self._received = bytearray(), b""
+        _SIDES.add(self)
         self.ended_replies = False
         """Whether the process has closed its pipe of replies."""
 

@@ -10,7 +10,7 @@ import inspect
 import logging
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -129,6 +129,22 @@ class Hooks:
         if self._manager is None or hook not in self._implementations:
             return None
         return getattr(self._manager.hook, hook)(**arguments)
+
+    def equipment(self) -> dict[str, Any]:
+        """The options that plugins have now, by ``category:name``."""
+        return {key: vars(target)["options"] for key, target in self._targets.items() if "options" in vars(target)}
+
+    @contextlib.contextmanager
+    def equipped(self, options: Mapping[str, Any]) -> Iterator[None]:
+        """In the block plugins have these *options* (:meth:`equipment`), of a plan before."""
+        now = self.equipment()
+        try:
+            for key, each in options.items():
+                self._targets[key].options = each
+            yield
+        finally:
+            for key, each in now.items():
+                self._targets[key].options = each
 
     def author(self, hook: str) -> PluginRef | None:
         """The plugin that gave the hook's last result."""

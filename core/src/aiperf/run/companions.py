@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from aiperf.errors import AiperfError
 from aiperf.registry.third_party import isolated, load
 from aiperf.run.steps import Far, unknown
@@ -22,22 +24,76 @@ def processes(plan: Plan) -> int:
     return sum(counts)
 
 
+class Resting:
+    """Companions of a plan that is over, which may take part in the next one."""
+
+    def __init__(self) -> None:
+        self._companions: dict[tuple[PluginRef, bytes], Companion] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._companions)
+
+    def put(self, ref: PluginRef, options: bytes, companion: Companion) -> None:
+        self._companions[ref, options] = companion
+
+    def taken(self, ref: PluginRef, options: bytes, context: CompanionContext) -> Companion | None:
+        """The companion, which takes part in another plan; None where there is none, or it can't."""
+        companion = self._companions.pop((ref, options), None)
+        if companion is None:
+            return None
+        again: list[bool] = []
+        with isolated(ref, context.report):
+            again.append(companion.again(context))
+        if again == [True]:
+            return companion
+        _close(ref, companion)
+        return None
+
+    def queued(self) -> float | None:
+        """How many requests the servers have, by all companions that know it; None where none does."""
+        known: list[float] = []
+        for (ref, _), companion in self._companions.items():
+            with isolated(ref, lambda sentence: None):
+                if (queued := companion.queued()) is not None:
+                    known.append(float(queued))
+        return max(known, default=None)
+
+    def close(self) -> None:
+        """End all of them."""
+        for (ref, _), companion in self._companions.items():
+            _close(ref, companion)
+        self._companions.clear()
+
+
+def _close(ref: PluginRef, companion: Companion) -> None:
+    with isolated(ref, lambda sentence: None):  # its plan is over
+        companion.close()
+
+
 class Companions:
     """Each companion that fails is closed and left out.
 
-    warn: what companions say.  blame: hears of each that fails.
+    warn: what companions say.  blame: hears of each that fails.  resting: those of the plan before, and those that this plan
+    leaves; None where no other plan follows.
     """
 
     def __init__(
-        self, plan: Plan, secrets: Secrets, log_file: Path, warn: Callable[[str], None], blame: Callable[[str], None]
-    ) -> None:
-        self._blame = blame
+        self, plan: Plan, secrets: Secrets, log_file: Path, warn: Callable[[str], None], blame: Callable[[str], None],
+        resting: Resting | None = None,
+    ) -> None:  # fmt: skip
+        self._plan, self._blame, self._resting = plan, blame, resting
         self._running: dict[PluginRef, Companion] = {}
         self._far = unknown()
-        context = CompanionContext(plan, secrets, log_file, warn)
+        context = CompanionContext(plan, secrets, log_file, warn, kept=resting is not None)
         for ref in plan.plugins.companions:
+            kept = None if resting is None else resting.taken(ref, self._options(ref), context)
+            if kept is not None:
+                self._running[ref] = kept
+                continue
             with isolated(ref, blame, "can't be used"):
                 self._running[ref] = load(ref)(plan.plugins.options_of(ref), context)
+        if resting is not None:
+            resting.close()  # what this plan has no use for
 
     def each(self, call: Callable[[Companion], object], *, passing: type[AiperfError] | tuple[()] = ()) -> None:
         """Call each companion; an error *passing* passes."""
@@ -71,9 +127,24 @@ class Companions:
         """How far that is."""
         return self._far
 
-    def close(self, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """End all of them.  *meanwhile*: what can be done beside the last work of their processes, where there are any."""
+    def rest(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """The plan's samples are taken: keep what may take part in the next plan, and close the others.
+
+        *meanwhile*: what can be done beside the last work of their processes, where there are any.
+        """
         if self._running:
             meanwhile()
+        if (resting := self._resting) is not None:
+            kept: list[Companion] = []
+            self.each(lambda companion: kept.append(companion) if companion.rest() else None)
+            for ref, companion in [*self._running.items()]:
+                if companion in kept:
+                    resting.put(ref, self._options(ref), self._running.pop(ref))
+        self.close()
+
+    def close(self) -> None:
         self.each(lambda companion: companion.close())
         self._running.clear()
+
+    def _options(self, ref: PluginRef) -> bytes:
+        return msgspec.json.encode(self._plan.plugins.options.get(ref.key))

@@ -21,9 +21,10 @@ from aiperf.processes.title import hide
 from aiperf.redaction import harmless, scrubbed
 from aiperf.registry.imports import IMPORTS
 from aiperf.registry.patience import calls, no_exit
+from aiperf.run.builder import Builder, built
 from aiperf.run.display import Display
 from aiperf.run.run import display_of
-from aiperf.run.start import Builder, Interruption, Outcome, Signals, built, raise_open_files_limit
+from aiperf.run.start import Interruption, Outcome, Signals, raise_open_files_limit
 from aiperf.run.steps import step
 from aiperf.rundir.artifacts import planned_files
 from aiperf.rundir.store import made

@@ -1,20 +1,51 @@
-"""Workers, reducers and their control channel: for one plan, or for one plan after the other."""
+"""The processes of a run: for one plan, or for one plan after the other.  And what is done between two plans."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aiperf import environment
+from msgspec import Struct
+
+from aiperf import environment, logs
+from aiperf.errors import AiperfError
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.processes import control
+from aiperf.processes.local import let_all_go
+from aiperf.run.builder import Builder
 from aiperf.run.children import Children
+from aiperf.run.companions import Resting
 from aiperf.run.start import Directories, switchboard
 from aiperf.sdk.plan import Plan
 
+if TYPE_CHECKING:
+    from aiperf.run.measured import Measured
+
 _END_S = 2.0
+_LONG_S = 10.0
+"""Behind a load of this time the files are written at once: they are no large part of the time that a plan takes."""
+_QUEUE_S = 60.0
+"""Longest time that the servers' queue is waited for."""
+_LOOK_S = 0.05
+
+
+class Settled(Struct, frozen=True):
+    """What was waited for between two plans.  waited_s: for what was under way, without the cooldown.
+    queued: requests that the servers still had, of whomever, when the wait ended; None where nothing tells.
+    """
+
+    waited_s: float
+    queued: float | None = None
+
+
+class _PutOff(Struct, frozen=True):
+    measured: Measured
+    done: Callable[[Measured, AiperfError | None], object]
+
 
 
 class Fleet:
@@ -23,8 +54,16 @@ class Fleet:
     They do only where a new process would find the same: environment, working directory, mask of new files, channel.  Shards of
     an engine plugin are never kept.
 
-    resting: whether no plan is under way, and processes wait for the next one.  prepare, last_message: the first and the last
-    message of a plan to each of its processes.
+    resting: whether no plan is under way, and processes wait for the next one.  keeps: whether those of the plan will.
+    prepare, last_message: the first and the last message of a plan to each of its processes.  companions: those that wait.
+
+    A study runs its plans so, between them nothing of a plan but what :meth:`settle` waits for::
+
+        measured = measure(settings, registry, signals, fleet, console=..., later=True)
+        fleet.files_of(measured, done)
+        fleet.settle(cooldown_s, pause)
+        ...
+        fleet.finish_files()  # behind the last one
     """
 
     board: control.Switchboard
@@ -34,7 +73,37 @@ class Fleet:
         self._kept = kept
         self._stack = contextlib.ExitStack()
         self._surroundings: Any = None
-        self.resting = False
+        self._put_off: list[_PutOff] = []
+        self._builder: Builder | None = None
+        self.companions = Resting()
+        self.resting = self.keeps = False
+
+    def builder(
+        self, plan: Plan, kernel: KernelOptions, directories: Directories, secret_texts: Sequence[str],
+        say: Callable[[str], None],
+    ) -> Builder:  # fmt: skip
+        """What makes the data set of the plan.  To be called before :meth:`begin`, with no other thread: it may fork.
+
+        *say*: prints a line of its log.  Processes that can't serve the plan end here.
+        """
+        surroundings = _surroundings(plan, kernel)
+        enough = self.resting and len(plan.load.phases) <= self.children.shared.phases
+        if not enough or surroundings != self._surroundings:
+            self.end()
+        self._surroundings = surroundings
+
+        def forked() -> None:
+            self._let_go()
+            if self._kept:
+                # A lock ends with the last process that has it open, and this one outlives the plan.
+                directories.close()
+                for put_off in self._put_off:
+                    put_off.measured.close()
+            logs.scrub_output(secret_texts)
+
+        if self._builder is None or not self._builder.again(plan, secret_texts, say):
+            self._builder = Builder(plan, forked, say, kept=self._kept)
+        return self._builder
 
     def begin(self, plan: Plan, kernel: KernelOptions, directories: Directories) -> None:
         """Make channel and processes ready for the plan.
@@ -43,16 +112,14 @@ class Fleet:
             AiperfError: The channel or the engine can't be used.
         """
         paths = directories.journal, directories.log_file
-        surroundings, phases = _surroundings(plan, kernel), len(plan.load.phases)
-        if self.resting and surroundings == self._surroundings and phases <= self.children.shared.phases:
+        if self.resting:
             self.children.begin(plan, *paths)
         else:
-            self.close()
             self.board = self._stack.enter_context(switchboard(kernel.zmq_host, kernel.zmq_ipc_path))
             self.children = Children(plan, self.board.address, *paths, kept=self._kept)
             self._stack.callback(self.children.end, _END_S)
-        self.resting, self._surroundings = False, surroundings
-        again = self._kept and self.children.local
+        self.resting = False
+        self.keeps = again = self._kept and self.children.local
         self.prepare = control.Prepare(str(directories.journal), str(directories.log_file) if again else "")
         self.last_message = control.Release() if again else control.Exit()
 
@@ -60,15 +127,73 @@ class Fleet:
         """The plan is over, and each of its processes has got :attr:`last_message`."""
         self.resting = isinstance(self.last_message, control.Release)
 
-    def forget(self) -> None:
-        """In a forked process: the children end with the process that started them, even where this one lives on."""
+    def _let_go(self) -> None:
+        """In a forked process: the others end with the process that started them, even where this one lives on."""
         if self.resting:
             self.children.let_go()
+        if self._builder is not None:
+            self._builder.let_go()
+        let_all_go()
+
+    def files_of(self, measured: Measured, done: Callable[[Measured, AiperfError | None], object]) -> None:
+        """Let the files of a plan that was measured with *later* be written: at once behind a long load, else with the build of
+        the next plan, or by :meth:`finish_files`.
+
+        *done*: called when they are, with the error where they can't be; ``measured.code`` has the exit code.
+        """
+        self._put_off.append(_PutOff(measured, done))
+        if measured.finished or measured.load_s >= _LONG_S:
+            self.finish_files()
+
+    def finish_files(self) -> None:
+        """Write the files that were put off.
+
+        Raises:
+            Interruption: A second signal.
+        """
+        while self._put_off:
+            put_off = self._put_off.pop(0)
+            try:
+                put_off.measured.finish_files()
+            except AiperfError as error:
+                put_off.done(put_off.measured, error)
+            else:
+                put_off.done(put_off.measured, None)
+
+    def settle(self, cooldown_s: float, pause: Callable[[float], bool]) -> Settled:
+        """Wait until nothing of the plan before is in flight and, where that is known, the servers have no request in work or
+        in their queue, for 60 s at most; then for *cooldown_s*.
+
+        *pause*: waits for so many seconds; False ends the wait.
+        """
+        began_s = time.monotonic()
+        queued = self.companions.queued()
+        while (self._in_flight() or queued) and time.monotonic() < began_s + _QUEUE_S and pause(_LOOK_S):
+            queued = self.companions.queued()
+        settled = Settled(time.monotonic() - began_s, queued)
+        if cooldown_s > 0:
+            pause(cooldown_s)
+        return settled
+
+    def _in_flight(self) -> bool:
+        """Whether a worker may have requests in flight: one that has dropped its plan has closed its connections."""
+        return self.resting and any(child.busy for child in self.children.workers)
+
+    def end(self) -> None:
+        """End all processes, and close the channel; files that were put off may still be written.  May be called again."""
+        self.resting = False
+        builder, self._builder = self._builder, None
+        if builder is not None:
+            builder.end()
+        self.companions.close()
+        self._stack.close()
 
     def close(self) -> None:
-        """End all processes, and close the channel.  May be called again."""
-        self.resting = False
-        self._stack.close()
+        """End all processes.  Files that were put off stay unwritten.  May be called again."""
+        for put_off in self._put_off:
+            put_off.measured.close()
+        self._put_off.clear()
+        self.end()
 
 
 def _surroundings(plan: Plan, kernel: KernelOptions) -> Any:

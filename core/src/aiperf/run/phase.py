@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from aiperf import environment
 from aiperf.planning.phases import target
 from aiperf.processes import control
+from aiperf.run.builder import with_flag
 from aiperf.run.children import POLL_MS, Child, no_messages
 from aiperf.run.failure import FEWEST_TO_JUDGE
 from aiperf.run.reach import TELL_S, ends_by_time
-from aiperf.run.start import with_flag
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.ui import Snapshot
 from aiperf.worker.clock import NS_PER_S

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from aiperf import environment, logs
 from aiperf.errors import AiperfError
@@ -21,28 +17,26 @@ from aiperf.planning.problems import ReadingInterrupted, Settings
 from aiperf.processes import control
 from aiperf.processes.spare import SPARES
 from aiperf.processes.title import hide
-from aiperf.redaction import owner_alone, private, scrubbed
+from aiperf.redaction import owner_alone, scrubbed
 from aiperf.registry.imports import IMPORTS
 from aiperf.registry.patience import calls, no_exit
-from aiperf.registry.third_party import blamed
+from aiperf.run.builder import Builder, built
 from aiperf.run.children import POLL_MS, Child, Children, Mailbox
 from aiperf.run.companions import Companions, processes
 from aiperf.run.display import Display, display
 from aiperf.run.failing import Failing
-from aiperf.run.failure import ended
 from aiperf.run.fleet import Fleet
 from aiperf.run.haste import Haste
 from aiperf.run.look import looked
+from aiperf.run.measured import Measured
 from aiperf.run.phase import Phase
 from aiperf.run.place import Executed, Place, tell_closed
 from aiperf.run.reach import Reach
 from aiperf.run.start import (
-    Builder,
     Directories,
     Interruption,
     Outcome,
     Signals,
-    built,
     raise_open_files_limit,
     save_first,
     told,
@@ -52,14 +46,12 @@ from aiperf.run.steps import Far, step, unknown, watched
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.rundir.store import made
 from aiperf.sdk.fetch import Servers
-from aiperf.sdk.model import names
 from aiperf.sdk.plan import DataPlan, Plan, Secrets
 from aiperf.sdk.ui import NoUi
 from aiperf.worker.clock import read_clocks
 
 if TYPE_CHECKING:
     from aiperf.registry.registry import Registry
-    from aiperf.sdk.summary import Summary
 
 log = logging.getLogger(__name__)
 
@@ -84,12 +76,24 @@ def profile(settings: Settings, registry: Registry) -> int:
 def execute(
     settings: Settings, registry: Registry, signals: Signals, fleet: Fleet, *, console: bool, place: Place | None = None
 ) -> Executed:
-    """Run what the settings ask for; the summary and the exit code.  *console*: log, remarks and results are printed.
+    """Run what the settings ask for, with all of its files; the summary and the exit code.  As :func:`measure`."""
+    measured = measure(settings, registry, signals, fleet, console=console, place=place)
+    return Executed(measured.summary, measured.code, measured.fault)
+
+
+def measure(
+    settings: Settings, registry: Registry, signals: Signals, fleet: Fleet, *, console: bool, place: Place | None = None,
+    later: bool = False,
+) -> Measured:  # fmt: skip
+    """Run what the settings ask for.  *console*: log, remarks and results are printed.
+
+    *later*: files that are made of journal and summary are not written: :meth:`Measured.finish_files` writes them, between two
+    loads.
 
     *place*: of the run in a study, of whose runs results are printed with ``-v`` alone.
 
     Raises:
-        AiperfError: The run can't be started; nothing was sent.
+        AiperfError: The run can't be started; nothing was sent.  Or it could not be reported; then the journal is kept.
         Interruption: A signal before the load, or a second one after it.
     """
     quiet, level = settings.kernel.quiet, settings.log_level
@@ -121,7 +125,7 @@ def execute(
         try:
             outcome = Outcome(signals, console=console and printed, secret_texts=secrets.texts)
             with owner_alone(plan.output.private):
-                return _execute(plan, secrets, settings, outcome, display, registry, fleet, place)
+                return _measure(plan, secrets, settings, outcome, display, registry, fleet, place, later=later)
         except AiperfError as error:
             error.message = scrubbed(error.message, secrets.texts)
             raise
@@ -138,16 +142,12 @@ def display_of(plan: Plan, registry: Registry) -> Display:
     return display(ref, plan.plugins.options.get(ref.key), in_process=in_process)
 
 
-def _execute(
+def _measure(
     plan: Plan, secrets: Secrets, settings: Settings, outcome: Outcome, display: Display, registry: Registry,
-    fleet: Fleet, place: Place | None,
-) -> Executed:  # fmt: skip
+    fleet: Fleet, place: Place | None, *, later: bool,
+) -> Measured:  # fmt: skip
     """Run the plan.  A run that ends before its first phase leaves the directory as it was."""
     registry.hooks().report = outcome.blame
-
-    def in_builder() -> None:
-        fleet.forget()
-        logs.scrub_output(secrets.texts)
 
     raise_open_files_limit(plan)
     say = display.log if place is None else logs.once(display.log, place.said)
@@ -157,10 +157,10 @@ def _execute(
         logs.scrub(secrets.texts)
         logs.file_held()
         save_first(directories, plan, clock)
-        beside = processes(plan)
+        beside = 0 if fleet.companions else processes(plan)  # those of the plan before go on
         IMPORTS.rest()
         with (
-            contextlib.closing(Builder(plan, in_builder, say)) as builder,  # forks: before any thread
+            contextlib.closing(fleet.builder(plan, settings.kernel, directories, secrets.texts, say)) as builder,
             SPARES.forked(beside),  # likewise, and behind the builder, which would keep their pipes open
             calls.watched(environment.plugin_s()),
             no_exit(outcome.warn),
@@ -168,9 +168,11 @@ def _execute(
                 PlannedRun(plan, secrets, clock, settings, outcome, display, registry, directories, fleet, place)
             ) as run,
         ):
-            executed = run.execute(builder)
-        code = executed.code or int(outcome.plugin_failed)  # the last hook is called after the last file
-        return executed._replace(code=code)
+            measured = run.measure(builder, later=later)
+        measured.code = measured.code or int(outcome.plugin_failed)  # the last hook is called after the last file
+        if measured.finished:
+            measured.close()
+        return measured
 
 
 class PlannedRun:
@@ -185,15 +187,16 @@ class PlannedRun:
         self.registry, self.hooks = registry, registry.hooks()
         fleet.begin(plan, settings.kernel, directories)
         self.fleet, self.children = fleet, fleet.children
-        self.companions = Companions(plan, secrets, directories.log_file, outcome.warn, outcome.blame)
+        resting = fleet.companions if fleet.keeps else None
+        self.companions = Companions(plan, secrets, directories.log_file, outcome.warn, outcome.blame, resting)
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
         self.reach, self.failing, self._looks = Reach(), Failing(), dict[str, str]()
         self.haste = Haste(self.children, directories.journal)
         self.servers = Servers(plan.target, secrets.headers, self._pause)
 
-    def execute(self, builder: Builder) -> Executed:
-        """From the build of the data set to the summary and the exit code.
+    def measure(self, builder: Builder, *, later: bool) -> Measured:
+        """From the build of the data set to the summary, and to the files unless they are for *later*.
 
         Raises:
             AiperfError: The run can't begin, or a reducer failed; then the journal is kept.
@@ -214,29 +217,34 @@ class PlannedRun:
         builder.stop()
         self._reduce()
         self._look()
-        self.companions.close(partial(_load_exporters, self.plan))
-        summary = self._summarize()
+        self.companions.rest(partial(_load_exporters, self.plan))
+        self._summarize()
+        flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
+        measured = Measured(self.plan, self.clock, self.outcome, self.directories, self.hooks, flag)
+        self._release_reducers()
         with watched(self.display, "Writing the data set's files"):
             builder.finish()
-        # Exporters and hooks print as they like; a calling program's standard output is its own.
-        with contextlib.nullcontext() if self.outcome.console else contextlib.redirect_stdout(io.StringIO()):
-            executed = self._export(summary)
+        if later:
+            measured.put_off(self._await_rows())
+        else:
+            measured.write_now(self.display, self._await_rows)
         self._await_ends(self.children.reducers)
         self.fleet.rest()
-        return executed
+        return measured
 
     def close(self) -> None:
         """End every process, but those that wait for another plan."""
         self.display.close()
         self.companions.close()
         if not self.fleet.resting:
-            self.fleet.close()
+            self.fleet.end()
         self.hooks.call("aiperf_teardown")
         IMPORTS.rest()
 
     def _prepare(self, builder: Builder) -> Plan:
-        """The built plan, once no companion waits any more."""
+        """The built plan, once no companion waits any more, and the files of plans before are written."""
         self.companions.each(lambda each: each.begin(), passing=AiperfError)
+        self.fleet.finish_files()
         with step(self.display, "Making the data set", partial(_entries, self.plan.data, self.directories.journal)) as tell:
             while not builder.poll():
                 self._receive(_BUILD_POLL_MS)
@@ -335,25 +343,21 @@ class PlannedRun:
                 found = looked(self.plan, causes, self.servers, self.registry, self.outcome.blame)
             self._looks = {name: scrubbed(text, self.secrets.texts) for name, text in found.items()}
 
-    def _summarize(self) -> Summary:
-        from aiperf.sdk.summary import Summary
-
-        outcome, mailbox = self.outcome, self.mailbox
+    def _summarize(self) -> None:
+        mailbox = self.mailbox
         self._record_end()  # now with the columns
         tell_closed(self.place, self.plan, self.directories.journal, self.outcome)
         mailbox.catch_up = lambda child: [control.Finish(), *([control.Summarize()] if child.index == 0 else [])]
         mailbox.send(self.children.reducers[0], control.Summarize())
         _load_exporters(self.plan)
         self._wait(lambda: mailbox.summarized, "Making the summary")
-        with blamed(self.plan.plugins.reducer, "has left no summary that can be read"):
-            summary = msgspec.msgpack.decode((self.directories.journal / "summary.msgpack").read_bytes(), type=Summary)
-        summary = msgspec.structs.replace(summary, directory=str(self.directories.artifacts.absolute()))
-        summary = msgspec.structs.replace(summary, study_id=self.plan.run.study_id)
+
+    def _release_reducers(self) -> None:
+        """Reducers are done, but for those that have put off rows."""
         for child in self.children.reducers:
-            if child.index not in mailbox.rows_wait:
-                mailbox.send(child, self.fleet.last_message)
-        outcome.stamp("summarized_ns")
-        return msgspec.structs.replace(summary, directory=str(self.directories.artifacts.absolute()))
+            if child.index not in self.mailbox.rows_wait:
+                self.mailbox.send(child, self.fleet.last_message)
+        self.outcome.stamp("summarized_ns")
 
     def _await_rows(self) -> list[str]:
         """Let the reducers write the rows that they put off for the summary; sentences on what failed."""
@@ -388,42 +392,6 @@ class PlannedRun:
             again = f"make the report from the journal with: aiperf report {self.directories.artifacts}"
             self.outcome.signals.say(f"aiperf: dropped; {again}")
             raise Interruption
-
-    def _export(self, summary: Summary) -> Executed:
-        from aiperf.rundir import artifacts
-
-        for phase in summary.phases:
-            log.info("Phase %s (%s) | %s succeeded, %s failed", phase.name, phase.kind, phase.valid, phase.failed)
-        journal = self.directories.journal
-        if not self.display.draws:
-            self.display.close()
-        self.hooks.call("aiperf_summary_made", summary=summary)
-        to = artifacts.target_for(self.plan, self.clock)
-        exporting = artifacts.Export(summary, self.plan, journal, to)
-        with watched(self.display, "Writing the files"):
-            exporting.begin()
-        try:
-            failures = self._await_rows()
-        except (AiperfError, Interruption):
-            self.outcome.signals.say(f"aiperf: not written: {names(exporting.rest)}")
-            raise
-        with watched(self.display, "Writing the files"):
-            exporting.complete()
-        self.display.close()
-        written = exporting.written
-        for files in self.hooks.call("aiperf_export", summary=summary, target=to) or ():
-            written += files or []
-        if not self.plan.run.study_id:  # behind the last run, what sends sends the files of all
-            exporting.send()
-        failures += [*exporting.failures, *summary.extra.get("failures", [])]
-        artifacts.print_footer(written, self.directories.log_file)
-        artifacts.mark_ready(to, written, cancelled=summary.cancelled, partial=bool(failures) or self.outcome.plugin_failed)
-        self.outcome.stamp("exported_ns")
-        private(journal / "run-times.json").write_text(json.dumps(self.outcome.times, indent=2) + "\n")
-        self.hooks.call("aiperf_run_ended", summary=summary)
-        flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
-        return ended(summary, self.plan, self.outcome, flag, failed=bool(failures))
-
 
 def _load_exporters(plan: Plan) -> None:
     """Import what writes the results, while other processes still work."""

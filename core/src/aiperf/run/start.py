@@ -1,33 +1,25 @@
-"""What a run has before its first phase: signals, its outcome so far, directories, the control channel, the data set."""
+"""What a run has before its first phase: signals, its outcome so far, directories, the control channel."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import gc
 import logging
 import os
 import resource
-import select
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 from types import FrameType
-from typing import Any, NoReturn
-
-import msgspec
 
 from aiperf import logs
 from aiperf.errors import AiperfError, ConfigError
-from aiperf.planning.problems import Settings
 from aiperf.processes import local
 from aiperf.processes.control import Switchboard
 from aiperf.redaction import scrubbed
-from aiperf.registry.patience import calls, no_exit
+from aiperf.registry.patience import calls
 from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, hold, save_run
 from aiperf.rundir.previous_results import PreviousResults, journal_of
@@ -38,11 +30,6 @@ log = logging.getLogger(__name__)
 _LEAST_FILES = 256
 """Files that a run must be allowed to open."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_STOP_S = 30.0
-"""Time to write inputs.json: a million entries take ten seconds, most of them beside the reduction."""
-_GC_THRESHOLD = 20_000
-"""Objects of the builder between two collections: an entry makes some ten, and no cycles."""
-_LINES_BYTES = 1 << 16
 _OWN_FILES = 64
 """Open files of a worker beside its connections."""
 _LONGEST_BASE = 107 - len("/aiperf-12345678/control")
@@ -116,7 +103,7 @@ class Outcome:
     """
 
     def __init__(self, signals: Signals, *, console: bool = True, secret_texts: Sequence[str] = ()) -> None:
-        self.signals, self.console, self._secret_texts = signals, console, secret_texts
+        self.signals, self.console, self.secret_texts = signals, console, secret_texts
         self.warnings: list[str] = []
         self.incomplete: str | None = None
         self.cut = False
@@ -132,7 +119,7 @@ class Outcome:
 
     def warn(self, sentence: str, *, report: bool = True) -> None:
         """Log the sentence and, with *report*, put it into the report, without secrets."""
-        sentence = scrubbed(sentence, self._secret_texts)
+        sentence = scrubbed(sentence, self.secret_texts)
         log.warning("%s", sentence)
         if report:
             self.warnings.append(sentence)
@@ -209,13 +196,19 @@ class Directories:
 
     @contextlib.contextmanager
     def restored_unless_begun(self) -> Iterator[None]:
-        """Leave the directory as it was where the run ends before its first phase."""
+        """Leave the directory as it was where the run ends before its first phase.  After an error it is let go."""
         try:
             yield
-        finally:
+        except BaseException:
             if not self._begun:
                 self._previous.restore()
-            self._lock.close()
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let other runs and reports use the directory.  May be called again."""
+        self._previous.close()
+        self._lock.close()
 
 
 def save_first(directories: Directories, plan: Plan, clock: RunClock) -> None:
@@ -284,163 +277,3 @@ def told(lines: Sequence[str], code: int) -> AiperfError:
     error = AiperfError(message, *(hint.strip() for hint in hints))
     error.exit_code = code
     return error
-
-
-def built(builder: Builder, plan: Plan, settings: Settings) -> Plan:
-    """The *plan* with its data set.  An error in the input file names the flag that gave it."""
-    try:
-        return builder.result()
-    except AiperfError as error:
-        error.message = with_flag(error.message, plan, settings)
-        raise
-
-
-def with_flag(message: str, plan: Plan, settings: Settings) -> str:
-    """A message of the builder; one on the input file begins with the flag that gave it."""
-    source = plan.data.source
-    if source is None or not message.startswith(source):
-        return message
-    return f"{settings.flag('input_file', '--input-file')}: {message}"
-
-
-class Builder:
-    """Builds the data set in a forked child, so that this process never holds a tokenizer or numpy.
-
-    *forked*: called in the child.  *say*: prints a line of its log, beside whatever is drawn on the terminal.
-    """
-
-    def __init__(
-        self, plan: Plan, forked: Callable[[], None] = lambda: None, say: Callable[[str], None] = logs.print_line
-    ) -> None:
-        self._artifacts, self._say = Path(plan.output.artifacts), say
-        read, write = os.pipe()
-        lines, line_end = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.close(read)
-            os.close(lines)
-            os.set_blocking(line_end, False)
-            logs.pass_lines(partial(_pass_line, line_end))
-            forked()
-            _work(plan, write)
-        os.close(write)
-        os.close(line_end)
-        os.set_blocking(lines, False)
-        self._pipe, self._lines, self._begun_line = os.fdopen(read, "rb"), os.fdopen(lines, "rb", buffering=0), b""
-
-    def poll(self, wait_s: float = 0.0) -> bool:
-        """Whether :meth:`result` has something to return, now or in this time: the child writes when all is done."""
-        ended = bool(select.select([self._pipe], [], [], wait_s)[0])
-        self._relay()
-        return ended
-
-    def result(self) -> Plan:
-        """The plan with what the build adds.
-
-        Raises:
-            AiperfError: The build failed; message and exit code are the child's.
-        """
-        outcome = msgspec.json.decode(self._pipe.readline() or b"{}")
-        if not outcome.get("grows"):
-            self._end()
-        if "plan" in outcome:
-            return msgspec.convert(outcome["plan"], Plan)
-        if "lines" in outcome:
-            raise told(outcome["lines"], outcome["code"])
-        raise AiperfError("the data set could not be built: its process ended without a word")
-
-    def failure(self, named: Callable[[str], str] = str) -> str | None:
-        """Why a data set that grew will not be whole; None while it grows, and once it is.  *named* adds a flag."""
-        if self._pipe.closed or not self.poll():
-            return None
-        outcome = msgspec.json.decode(self._pipe.readline() or b"{}")
-        code = self._end()
-        if "plan" in outcome:
-            return None
-        death = f"its process was killed by signal {-code}" if code < 0 else "its process ended without a word"
-        message, *hints = outcome.get("lines") or [death]
-        return f"the data set is not whole: {'; '.join((named(message), *(hint.strip() for hint in hints)))}"
-
-    def stop(self) -> None:
-        """Tell a build that no request needs any more to end; what it has made stays."""
-        if not self._pipe.closed:
-            os.kill(self.pid, signal.SIGTERM)
-
-    def finish(self) -> None:
-        """Wait until a stopped build has written the files of what it made, and end it where it does not."""
-        if not self._pipe.closed:
-            if not select.select([self._pipe], [], [], _STOP_S)[0]:
-                log.warning("the files of the data set are not written: its process did not end within %g s", _STOP_S)
-            self.failure()
-            self.close()
-
-    def close(self) -> None:
-        """End the child if it still works."""
-        if not self._pipe.closed:
-            os.kill(self.pid, signal.SIGKILL)
-            self._end()
-
-    def _relay(self) -> None:
-        """Print what the child has logged."""
-        while piece := self._lines.read(_LINES_BYTES):
-            *lines, self._begun_line = (self._begun_line + piece).split(b"\n")
-            for line in lines:
-                self._say(msgspec.json.decode(line, type=str))
-
-    def _end(self) -> int:
-        """Wait for the child; its exit code, or minus the signal that ended it."""
-        self._pipe.close()
-        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        self._relay()
-        self._lines.close()
-        if code < 0:
-            for draft in self._artifacts.glob(".*.draft"):
-                draft.unlink(missing_ok=True)
-        return code
-
-
-def _pass_line(pipe: int, line: str) -> None:
-    """Give a line to the parent, or print it where that was killed or reads nothing."""
-    try:
-        os.write(pipe, msgspec.json.encode(line) + b"\n")
-    except (BrokenPipeError, BlockingIOError):
-        logs.print_line(line)
-
-
-def _work(plan: Plan, write: int) -> NoReturn:
-    """The child: writes the plan, or lines and exit code of an error.  It leaves without unwinding the parent's stack."""
-    code = 1
-    try:
-        local.ignore_endings()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        gc.freeze()
-        gc.set_threshold(_GC_THRESHOLD)
-        from aiperf.prepare.build import build
-
-        pipe, parent, stopped = os.fdopen(write, "wb"), os.getppid(), list[int]()
-
-        def tell(outcome: dict[str, Any]) -> None:
-            with contextlib.suppress(BrokenPipeError):  # the parent was killed
-                pipe.write(msgspec.json.encode(outcome) + b"\n")
-                pipe.flush()
-
-        def publish(growing: Plan) -> Callable[[], bool]:
-            signal.signal(signal.SIGTERM, lambda number, frame: stopped.append(number))
-            tell({"plan": growing, "grows": True})
-            return lambda: bool(stopped) or os.getppid() != parent
-
-        try:
-            with no_exit(log.warning):
-                tell({"plan": build(plan, publish)})
-        except AiperfError as error:
-            tell({"lines": error.lines(), "code": error.exit_code})
-        code = 0
-    except BaseException:  # noqa: BLE001
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)

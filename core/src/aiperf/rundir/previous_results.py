@@ -114,6 +114,11 @@ class PreviousResults:
         else:  # there was no journal
             self._aside.rmdir()
 
+    def close(self) -> None:
+        """Let others use them.  May be called again."""
+        for lock in self._locks:
+            lock.close()
+
     def restore(self) -> None:
         """Put the earlier results back: this run never began.  Of its own files a log with lines stays."""
         self._put_back(self._early)

@@ -27,12 +27,14 @@ class CompanionContext(Struct, frozen=True):
 
     plan: before the data set is made, with its secrets.  secrets: the headers of every request, and the texts that stand in no
     file.  log_file: for what processes of its own write.  report: takes a sentence for the log and the report, as a warning.
+    kept: another plan may follow, and :meth:`Companion.rest` is called in place of :meth:`Companion.close`.
     """
 
     plan: Plan
     secrets: Secrets
     log_file: Path
     report: Callable[[str], None]
+    kept: bool = False
 
 
 class Waiting(Struct, frozen=True):
@@ -87,6 +89,21 @@ class Companion(Generic[OptionsT]):
 
     def close(self) -> None:
         """The last call, also of a run that failed: end what was started.  The summary waits for the return."""
+
+    def rest(self) -> bool:
+        """The last call for this plan, which the summary waits for, where another plan may follow.  True keeps what was started
+        until :meth:`again` or :meth:`close`; False calls :meth:`close`."""
+        return False
+
+    def again(self, context: CompanionContext) -> bool:
+        """Take part in another plan, with the same options of this companion's own; :meth:`begin` is next.  False calls
+        :meth:`close`, and another companion is made."""
+        return False
+
+    def queued(self) -> float | None:
+        """How many requests the servers under test have in work or in their queues right now, between two plans; None where
+        that isn't known.  Asked often behind :meth:`rest`, and returns at once."""
+        return None
 
 
 __all__ = ["Companion", "CompanionContext", "Waiting"]

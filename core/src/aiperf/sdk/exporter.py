@@ -289,6 +289,9 @@ class DatasetExporter(_RowExporter[OptionsT]):
     """
 
     before_load = True
+    of_data_alone: ClassVar[bool] = False
+    """Whether the file depends on nothing but the data set, the exporter's options and the secret fields of bodies.  A run with
+    the data set of the run before it then has the same file."""
 
     def entry(self, conversation: Conversation, bodies: Sequence[bytes], *, first: bool) -> bytes:
         """The conversation's part of the file; *bodies* has one encoded body per turn."""

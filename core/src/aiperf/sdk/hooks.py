@@ -166,12 +166,18 @@ def aiperf_summary_made(summary: Summary) -> None:
 
 @hookspec
 def aiperf_export(summary: Summary, target: Target) -> list[Artifact] | None:
-    """Write further artifacts, and return them.  Parent process, once, after the exporters."""
+    """Write further artifacts, and return them.  Parent process, once, after the exporters.
+
+    In a study it may come behind ``aiperf_teardown`` of its run, and before ``aiperf_run_configured`` of the next one.
+    """
 
 
 @hookspec
 def aiperf_run_ended(summary: Summary) -> None:
-    """All files are written.  Parent process, once; not in a run that failed before its summary."""
+    """All files are written.  Parent process, once; not in a run that failed before its summary.
+
+    In a study it comes as late as ``aiperf_export``.
+    """
 
 
 @hookspec

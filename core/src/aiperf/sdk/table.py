@@ -7,7 +7,7 @@ back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
+    from aiperf.sdk.telemetry import Point
     from aiperf.sdk.verdict import Evidence
 
 Cell: TypeAlias = str | bool | int | float | tuple[float, ...] | None
@@ -96,6 +97,12 @@ class Tables(WithOptions[OptionsT]):
         The same evidence gives the same tables.  An exception is reported with package and name; the tables before it stay.
         """
         raise NotImplementedError(f"{type(self).__name__} must define tables(evidence)")
+
+    @classmethod
+    def queued(cls, points: Sequence[Point]) -> float | None:
+        """How many requests the servers under test have in work or in their queues, by the latest *points* of their series.
+        None where no series tells.  Asked between two plans, in the process of a telemetry source."""
+        return None
 
 
 __all__ = ["TAKEN", "Cell", "SummaryTable", "TableColumn", "Tables", "WhenShown", "checked_table"]

@@ -629,7 +629,8 @@ class Child:
 
 
 def with_child(made: Telemetry, child: Child) -> Any:
-    source = _Source("t", child, waited=False)  # type: ignore[arg-type]
+    start = SourceStart(sample_ref("telemetry", "a:b"), None, TelemetryContext(), "")
+    source = _Source(start, child)  # type: ignore[arg-type]
     source.ready = True
     made._running.append(source)
     return source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from aiperf import PhasePlan, Plan
@@ -18,12 +18,15 @@ from aiperf.sdk.telemetry import TelemetryContext
 from aiperf_companion_telemetry.messages import (
     BEGIN,
     END,
+    AskQueue,
     Begun,
     Edge,
     Folded,
     Folding,
     Gone,
+    Queue,
     Ready,
+    Rest,
     SourceStart,
     SourceTrouble,
     decode_reply,
@@ -40,6 +43,10 @@ _CLOSE_S = 0.5
 _FOLDS_S = 10.0
 """Longest time for the last folds of a source that answers; without them its samples are folded again, which takes longer."""
 _STOP_S = 0.2
+_QUEUE_S = 0.5
+"""Longest time for a word on the servers' queues."""
+_ABSENT_S = 60.0
+"""How long a source is left out of later plans that had nothing to sample."""
 
 
 def flush_s() -> float:
@@ -50,12 +57,31 @@ def flush_s() -> float:
 class _Source:
     """The process of a source, and what it has said.  waited: whether the load waits for its first samples."""
 
-    def __init__(self, name: str, process: SideProcess, *, waited: bool) -> None:
-        self.name, self.process, self.waited = name, process, waited
+    # More than 20 attributes would be two ideas: these are the process, its latest plan, and what it has said since.
+
+    def __init__(self, start: SourceStart, process: SideProcess) -> None:
+        self.name, self.process, self.waited = str(start.ref), process, start.named
+        self.absent: list[str] = []
+        """What it said of targets that there are not."""
+        self.begin(start)
+
+    def begin(self, start: SourceStart) -> None:
+        """Sample for a plan."""
+        self.start = start
         self.ready = self.gone = self.folding = self.folded = False
         self.late = False
         """Whether it didn't return an edge in time: it is not waited for until it has."""
         self.reached: list[Edge] = []
+        self.asked = 0
+        """Questions on queues that are not answered."""
+        self.queued: float | None = None
+        self.process.send(start)
+
+    @property
+    def rests(self) -> bool:
+        """Whether all of its plan is written, and it can sample for another one."""
+        whole = self.ready and self.folded and not self.gone and not self.absent and not self.late
+        return whole and self.process.poll() is None
 
 
 class Telemetry(Companion[None]):
@@ -64,6 +90,13 @@ class Telemetry(Companion[None]):
     def __init__(self, options: None, context: CompanionContext) -> None:
         super().__init__(options, context)
         self._running: list[_Source] = []
+        self._resting: list[_Source] = []
+        """Processes of the plan before."""
+        self._absent: list[tuple[SourceStart, float, list[str]]] = []
+        """Sources that had nothing to sample: until when that is believed, and what they said."""
+        self._clear()
+
+    def _clear(self) -> None:
         self._built_s: float | None = None
         self._finish_s: float | None = None
         self._loaded = False
@@ -78,6 +111,19 @@ class Telemetry(Companion[None]):
         return len(plan.plugins.telemetry)
 
     def begin(self) -> None:
+        for start in self._starts():
+            resting = next((source for source in self._resting if source.start.same(start)), None)
+            if resting is not None:
+                self._resting.remove(resting)
+                resting.begin(start)
+                self._running.append(resting)
+            elif not self._is_absent(start):
+                process = SideProcess("aiperf_companion_telemetry.process", log=self.context.log_file)
+                self._running.append(_Source(start, process))
+        self._end(self._resting)
+        self._resting = []
+
+    def _starts(self) -> Iterator[SourceStart]:
         plan, secrets = self.context.plan, self.context.secrets
         plugins = plan.plugins
         hooks = tuple((ref, plugins.options.get(ref.key)) for ref, _ in plugins.hooked("aiperf_samples_arrived"))
@@ -86,12 +132,20 @@ class Telemetry(Companion[None]):
         slices = None if plan.output.slice_ns is None else (main, plan.output.slice_ns)
         series = None if plugins.series is None else (plugins.series, plugins.options.get(plugins.series.key))
         for at, ref in enumerate(plugins.telemetry):
-            process = SideProcess("aiperf_companion_telemetry.process", log=self.context.log_file)
-            named = ref.key in plugins.given
             path, options = str(sample_path(Path(plan.output.journal), at)), plugins.options.get(ref.key)
-            start = SourceStart(ref, options, context, path, hooks, slices, series, secrets.texts, self._flush_s, named)
-            process.send(start)
-            self._running.append(_Source(str(ref), process, waited=named))
+            named = ref.key in plugins.given
+            yield SourceStart(
+                ref, options, context, path, hooks, slices, series, secrets.texts, self._flush_s, named, plugins.tables
+            )
+
+    def _is_absent(self, start: SourceStart) -> bool:
+        """Whether the source had nothing to sample a moment ago; its words of then are logged again."""
+        for earlier, until_s, sentences in self._absent:
+            if earlier.same(start) and time.monotonic() < until_s and not start.named:
+                for sentence in sentences:
+                    log.info("%s", sentence)
+                return True
+        return False
 
     def waiting(self) -> Waiting | None:
         """The load waits for sources that the user named, and not for long."""
@@ -121,18 +175,56 @@ class Telemetry(Companion[None]):
         """Let the processes take their last samples, write their last folds and end; doesn't wait for them."""
         for source in self._running:
             source.process.raise_priority()
-            if not source.process.backlogged:
+            if self.context.kept:
+                source.process.send(Rest())
+            elif not source.process.backlogged:
                 source.process.let_go()
         self._finish_s, self._loaded = time.monotonic(), True
 
+    def rest(self) -> bool:
+        """Keep the processes that have written all of the plan, and what is known of absent sources."""
+        self._await_folds()
+        now_s, sources = time.monotonic(), self._running
+        self._absent = [each for each in self._absent if each[1] > now_s]
+        for source in sources:
+            self._note_absent(source)
+        self._resting = [source for source in sources if source.rests]
+        self._end([source for source in sources if source not in self._resting])
+        self._running = []
+        return bool(self._resting or self._absent)
+
+    def _note_absent(self, source: _Source) -> None:
+        if source.gone and source.absent:
+            self._absent.append((source.start, time.monotonic() + _ABSENT_S, source.absent))
+
+    def again(self, context: CompanionContext) -> bool:
+        self.context = context
+        self._clear()
+        return True
+
+    def queued(self) -> float | None:
+        for source in self._resting:
+            if not source.asked:
+                source.asked += 1
+                source.process.send(AskQueue(fresh=source.queued is not None))
+        self._listen(self._resting, _QUEUE_S, lambda source: not source.asked)
+        known = [source.queued for source in self._resting if source.queued is not None]
+        return sum(known) if known else None
+
     def close(self) -> None:
         """End all processes; a process that doesn't end in time is killed."""
+        for source in self._running:
+            source.process.let_go()
+        self._await_folds()
+        self._end([*self._running, *self._resting])
+        self._running, self._resting = [], []
+
+    def _await_folds(self) -> None:
+        """Wait until the processes have written all of the plan, or are too slow."""
         sources = self._running
         now_s = time.monotonic()
         if self._finish_s is None:  # the run ends before its load, and there is nothing to wait for
             self._finish_s = now_s - max(_CLOSE_S, self._flush_s)
-        for source in sources:
-            source.process.let_go()
         until_s = self._finish_s + max(_CLOSE_S, self._flush_s + _STOP_S)
         self._listen(sources, until_s - now_s, lambda source: source.folding)
         folding = [source for source in sources if source.folding]
@@ -140,10 +232,14 @@ class Telemetry(Companion[None]):
         for source in sources:
             if not source.ready and not source.folding and not source.gone and self._loaded:
                 self._tell(f"{source.name} has given no sample", absent=not source.waited)
+
+    def _end(self, sources: list[_Source]) -> None:
+        for source in sources:
+            source.process.let_go()
+        for source in sources:
             source.process.end(_STOP_S if source.folded else 0.0)
             self._listen([source], 0.0)
             source.process.close()
-        self._running = []
 
     def _reach(self, edge: Edge, patience_s: float) -> None:
         """Take samples at an edge of a phase; returns when each source that is ready has answered, or is too slow.
@@ -165,6 +261,7 @@ class Telemetry(Companion[None]):
     def _lose(self, source: _Source) -> None:
         """The process has ended, before the run let it go."""
         self._listen([source], 0.0)
+        self._note_absent(source)
         self._running.remove(source)
         code = source.process.poll()
         source.process.close()
@@ -186,7 +283,10 @@ class Telemetry(Companion[None]):
     def _heed(self, source: _Source, line: bytes) -> None:
         match decode_reply(line):
             case SourceTrouble(message, absent):
+                source.absent += [message] if absent else []
                 self._tell(message, absent=absent)
+            case Queue(requests):
+                source.asked, source.queued = 0, requests
             case Ready():
                 source.ready = True
             case Gone():

@@ -15,12 +15,14 @@ _PATIENCE_NS = {False: 80_000_000, True: 180_000_000}
 class Edges:
     """Asks targets for their samples at edges, one edge at a time.
 
-    flush_ns: longest time behind the last phase until two samples of a target agree.
+    flush_ns: longest time behind the last phase until two samples of a target agree.  number: of the latest sample that was
+    asked for in a plan before.
     """
 
-    def __init__(self, clock: Callable[[], int], flush_ns: int) -> None:
+    def __init__(self, clock: Callable[[], int], flush_ns: int, number: int = 0) -> None:
         self._clock, self._flush_ns = clock, flush_ns
-        self._number = self._first = self._until_ns = 0
+        self._first = self._until_ns = 0
+        self.number = number
         self._edge: Edge | None = None
         self._waiting: set[int] = set()
         self._again_ns: dict[int, int] = {}
@@ -30,10 +32,10 @@ class Edges:
 
     def first(self, loops: Iterable[TargetLoop], phase: int, *, runs: bool) -> None:
         """Ask for the first samples of all."""
-        self._ask(loops, Ask(self._next(), phase), runs=runs)
+        self._ask(loops, Ask(self.next(), phase), runs=runs)
 
     def reach(self, edge: Edge, loops: list[TargetLoop]) -> None:
-        self._edge, self._first, self._samples = edge, self._next(), {}
+        self._edge, self._first, self._samples = edge, self.next(), {}
         self._again_ns.clear()
         self._until_ns = self._clock() + max(_PATIENCE_NS[edge.edge == END], self._flush_ns if edge.last else 0)
         self._waiting = {loop.number for loop in loops} - self._late
@@ -76,16 +78,17 @@ class Edges:
             for target in due:
                 del self._again_ns[target]
             if due:
-                again = Ask(self._next(), edge.phase, edge.edge)
+                again = Ask(self.next(), edge.phase, edge.edge)
                 self._ask((loop for loop in loops if loop.number in due), again, runs=False)
             return None
         self._late |= {target for target in self._waiting if target not in self._samples}
         self._edge = None
         return edge
 
-    def _next(self) -> int:
-        self._number += 1
-        return self._number
+    def next(self) -> int:
+        """The number of the next sample that is asked for."""
+        self.number += 1
+        return self.number
 
     @staticmethod
     def _ask(loops: Iterable[TargetLoop], ask: Ask, *, runs: bool) -> None:

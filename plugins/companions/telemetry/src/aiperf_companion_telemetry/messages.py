@@ -9,6 +9,7 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.telemetry import TelemetryContext
 from msgspec import Struct
+from msgspec.structs import replace
 
 BEGIN, END = "begin", "end"
 
@@ -19,7 +20,7 @@ class SourceStart(Struct, frozen=True, tag=True):
     slices: the phase that has time slices, and their length in ns; None without them.
     series: the plugin that folds the samples; None without one.  secrets: what stands in no line of the log.
     flush_s: longest time behind the last phase until two samples have the same counters.
-    named: the user gave an option of the source.
+    named: the user gave an option of the source.  tables: plugins that know which series are the server's queue.
     """
 
     ref: PluginRef
@@ -32,6 +33,11 @@ class SourceStart(Struct, frozen=True, tag=True):
     secrets: tuple[str, ...] = ()
     flush_s: float = 0.5
     named: bool = False
+    tables: tuple[PluginRef, ...] = ()
+
+    def same(self, other: SourceStart) -> bool:
+        """Whether a source that was started by *other* serves this plan, too."""
+        return replace(self, path="", slices=None) == replace(other, path="", slices=None)
 
 
 class Edge(Struct, frozen=True, tag=True):
@@ -53,7 +59,17 @@ class Begun(Struct, frozen=True, tag=True):
     at_ns: int
 
 
-Message: TypeAlias = SourceStart | Edge | Begun
+class Rest(Struct, frozen=True, tag=True):
+    """The plan is over: write what there is, and wait for another start, with the same source."""
+
+
+class AskQueue(Struct, frozen=True, tag=True):
+    """Between two plans: how many requests do the targets have?  *fresh*: by new samples, not by the latest ones."""
+
+    fresh: bool
+
+
+Message: TypeAlias = SourceStart | Edge | Begun | Rest | AskQueue
 
 
 class SourceTrouble(Struct, frozen=True, tag=True):
@@ -72,13 +88,19 @@ class Gone(Struct, frozen=True, tag=True):
 
 
 class Folding(Struct, frozen=True, tag=True):
-    """The input is closed, no target is sampled any more, and the last folds are made."""
+    """The plan is over, no target is sampled any more, and the last folds are made."""
 
 
 class Folded(Struct, frozen=True, tag=True):
     """All files are written; the source may still release what it holds."""
 
 
-Reply: TypeAlias = Edge | SourceTrouble | Ready | Gone | Folding | Folded
+class Queue(Struct, frozen=True, tag=True):
+    """Requests that the targets have in work or waiting, by their latest samples; None where none tells."""
+
+    requests: float | None
+
+
+Reply: TypeAlias = Edge | SourceTrouble | Ready | Gone | Folding | Folded | Queue
 decode_message = msgspec.json.Decoder(Message).decode
 decode_reply = msgspec.json.Decoder(Reply).decode

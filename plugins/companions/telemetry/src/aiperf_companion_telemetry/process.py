@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 from aiperf.parts.hooks import Hooks
 from aiperf.parts.loading import isolated, load
@@ -24,6 +25,7 @@ from aiperf_companion_telemetry.edges import Edges
 from aiperf_companion_telemetry.messages import (
     BEGIN,
     END,
+    AskQueue,
     Begun,
     Edge,
     Folded,
@@ -31,15 +33,25 @@ from aiperf_companion_telemetry.messages import (
     Gone,
     Ready,
     Reply,
+    Rest,
     SourceStart,
     SourceTrouble,
     decode_message,
 )
+from aiperf_companion_telemetry.queued import Queued
 from aiperf_companion_telemetry.recording import Recording
 from aiperf_companion_telemetry.targets import NS, Taken, TargetLoop
 
 _NICE = 10
 """How far a sampling process stands back behind the load, in steps of the system's priority (0 to 19)."""
+
+
+def stand_back(nice: int) -> None:
+    """Let the load come first: the run may have raised the priority of this process's threads behind the last one."""
+    threads = [int(path.name) for path in Path("/proc/self/task").iterdir()] if sys.platform == "linux" else [0]
+    for thread in threads:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, nice)
 
 
 def in_thread(work: Callable[[], object]) -> None:
@@ -60,8 +72,9 @@ class SourceProcess:
     def __init__(
         self, reply: Callable[[Reply], None], clocks: Callable[[], tuple[int, int]] = _clocks,
         wake: Callable[[], object] = lambda: None, begin: Callable[[Callable[[], object]], None] = in_thread,
+        stand_back: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
-        self._reply, self._clocks, self._wake, self._begin = reply, clocks, wake, begin
+        self._reply, self._clocks, self._wake, self._begin, self._stand_back = reply, clocks, wake, begin, stand_back
         self.over = False
         """Whether there is nothing to sample, and never will be."""
         self._done: deque[Callable[[], None]] = deque()
@@ -76,15 +89,26 @@ class SourceProcess:
         self._hooks = Hooks(self._report)
         self._edges = Edges(lambda: clocks()[0], 0)
         self._phase: int | None = None
+        self._rests = False
+        """Whether the plan is over, and its last samples are waited for."""
+        self._queue = Queued(self._reply)
 
     def take(self, line: bytes) -> None:
         """Take a message of the run."""
         match decode_message(line):
             case SourceStart() as start:
                 scrub_output(start.secrets)
-                self._start, self._edges = start, Edges(lambda: self._clocks()[0], round(start.flush_s * NS))
+                self._start = start
+                self._edges = Edges(lambda: self._clocks()[0], round(start.flush_s * NS), self._edges.number)
                 self._recording = Recording(start, self._report, lambda: self._clocks()[0])
-                self._open()
+                if self._source is None:
+                    self._open()
+                else:
+                    self._resume(self._recording)
+            case Rest():
+                self._rests = True
+            case AskQueue(fresh):
+                self._queue.ask(self._start.tables, self.loops, self._edges.next() if fresh else None)
             case Edge(phase, edge) as reached:
                 self._pass(now=True)
                 self._phase = phase if edge == BEGIN else None
@@ -107,6 +131,10 @@ class SourceProcess:
         self._pass()
         if self._recording is not None:
             self._recording.step()
+        if self._rests and not self.flushing:
+            self._rests = False
+            self._pass(now=True)
+            self._finish()
 
     @property
     def flushing(self) -> bool:
@@ -119,6 +147,14 @@ class SourceProcess:
         self._pass(now=True)
         for loop in self.loops:
             loop.end()
+        self._finish()
+        source, self._source = self._source, None
+        if source is not None:
+            with isolated(self._start.ref, self._report, "failed at its end"):
+                source.stop()
+
+    def _finish(self) -> None:
+        """Write what there is of the plan."""
         silent = [self._who(number) for number in sorted(self._silent)]
         if self._source is None and not self.over and self._recording is not None:
             silent = [str(self._start.ref)]  # it is being started
@@ -129,10 +165,18 @@ class SourceProcess:
         if recording is not None:
             recording.close()
         self._reply(Folded())
-        source, self._source = self._source, None
-        if source is not None:
-            with isolated(self._start.ref, self._report, "failed at its end"):
-                source.stop()
+
+    def _resume(self, recording: Recording) -> None:
+        """Sample for another plan."""
+        self._stand_back()
+        self._phase, self._silent = None, {loop.number for loop in self.loops}
+        self._hooks = self._listening()
+        recording.open([(name, loop.interval_ns / NS) for name, loop in zip(self._names, self.loops, strict=True)])
+        self._edges.first(self.loops, -1, runs=False)
+
+    def _listening(self) -> Hooks:
+        listening = [(ref, None if encoded is None else encoded.decoded()) for ref, encoded in self._start.hooks]
+        return Hooks.load(listening, self._report)
 
     def _open(self) -> None:
         """Import the source, in this thread, since a module may want the main one; start it in another."""
@@ -140,8 +184,7 @@ class SourceProcess:
         with self._blamed(troubles):
             options = None if start.options is None else start.options.decoded()
             made.append(load(start.ref)(options, start.context))
-            listening = [(ref, None if encoded is None else encoded.decoded()) for ref, encoded in start.hooks]
-            self._hooks = Hooks.load(listening, self._report)
+            self._hooks = self._listening()
         if troubles:
             self._opened(None, [], troubles)
         else:
@@ -197,6 +240,7 @@ class SourceProcess:
 
     def _keep(self, taken: Taken) -> None:
         """Write a sample, and go on with the edge that it belongs to."""
+        self._queue.note(taken, self._start.tables)
         recording = self._recording
         if recording is None:
             return
@@ -259,8 +303,8 @@ def _distinct(targets: object) -> list[TelemetryTarget]:
 def main(arguments: list[str]) -> None:
     (replies,) = arguments
     ignore_endings()
-    with contextlib.suppress(OSError):
-        os.nice(_NICE)  # the load comes first
+    nice = min(19, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
+    stand_back(nice)
     awake, wake = os.pipe()
     os.set_blocking(awake, False)
     os.set_blocking(wake, False)
@@ -269,7 +313,7 @@ def main(arguments: list[str]) -> None:
         with contextlib.suppress(BlockingIOError):  # it is awake
             os.write(wake, b".")
 
-    process = SourceProcess(lambda reply: send_reply(int(replies), reply), wake=rouse)
+    process = SourceProcess(lambda reply: send_reply(int(replies), reply), wake=rouse, stand_back=partial(stand_back, nice))
     inbox = Inbox(process.take, awake)
     while not process.over and (not inbox.over or process.flushing):
         inbox.wait(process.rest_s())

@@ -23,6 +23,7 @@ class Inputs(DatasetExporter):
     label = "Inputs Export"
     kind = "inputs.json"
     files = {kind: "inputs.json"}
+    of_data_alone = True
 
     def header(self) -> bytes:
         return b'{\n  "data": ['

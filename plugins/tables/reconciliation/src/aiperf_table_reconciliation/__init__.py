@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from aiperf import Evidence
+from aiperf import Evidence, Point
 from aiperf.sdk.summary import SeriesSummary
 from aiperf.sdk.table import Cell, SummaryTable, TableColumn, Tables, WhenShown
 
 from aiperf_table_reconciliation.client import Client, urls_of
-from aiperf_table_reconciliation.engines import Engine, engine_of
+from aiperf_table_reconciliation.engines import Engine, engine_of, queued
 from aiperf_table_reconciliation.options import ReconciliationOptions
 from aiperf_table_reconciliation.over_time import over_time
 from aiperf_table_reconciliation.rows import COLUMNS, Compared, compare
@@ -35,6 +35,10 @@ _FAMILIES = (TableColumn("family"), TableColumn("kind"), TableColumn("series"))
 
 class Reconciliation(Tables[ReconciliationOptions]):
     """Reads the series of all telemetry sources whose families an inference engine has."""
+
+    @classmethod
+    def queued(cls, points: Sequence[Point]) -> float | None:
+        return queued(points)
 
     def tables(self, evidence: Evidence) -> Iterator[SummaryTable]:
         main = evidence.phase.index

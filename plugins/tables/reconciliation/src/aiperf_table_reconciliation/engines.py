@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from aiperf import Point
 from msgspec import Struct
 
 
@@ -143,3 +144,14 @@ ENGINES: Mapping[str, Engine] = MappingProxyType({engine.name: engine for engine
 def engine_of(family: str) -> Engine | None:
     """The engine that a family is of; None for other families."""
     return next((engine for engine in _TABLE if family.startswith(engine.prefix)), None)
+
+
+def queued(points: Iterable[Point]) -> float | None:
+    """Requests that run or wait on all servers, by the latest points of their gauges; None where no engine tells."""
+    levels = {
+        engine.prefix + family
+        for engine in _TABLE for level in engine.levels if level.quantity in ("running", "waiting")
+        for family in level.families
+    }  # fmt: skip
+    values = [point.value for point in points if point.name in levels and isinstance(point.value, int | float)]
+    return sum(values) if values else None

@@ -1,0 +1,78 @@
+"""Files of a measured plan that are written between two loads: ``measure(..., later=True)``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiperf.cli.from_code import _settings, unchanged
+from aiperf.errors import AiperfError
+from aiperf.run.fleet import Fleet
+from aiperf.run.measured import Measured
+from aiperf.run.run import execute, measure
+from aiperf_command_simulate.testing import Simulator, running
+
+PLAN: dict[str, Any] = {
+    "model": "m", "tokenizer": "builtin", "isl": 10, "osl": 2, "streaming": True, "request_count": 8, "concurrency": 2,
+    "random_seed": 1,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[Simulator]:
+    with running() as simulator:
+        yield simulator
+
+
+def measured(fleet: Fleet, directory: str, url: str, *, later: bool = True, **options: Any) -> Measured:
+    settings, registry = _settings([], {**PLAN, "url": url, "artifact_dir": directory, **options}, console=False)
+    with unchanged(settings) as signals:
+        return measure(settings, registry, signals, fleet, console=False, later=later)
+
+
+def names(directory: Path) -> set[str]:
+    """Without those of the server's metrics: on a busy machine a short load is over before their first sample."""
+    found = {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+    return {name for name in found if not name.startswith(("journal/telemetry", "server_metrics"))}
+
+
+def times(directory: Path) -> dict[str, int]:
+    found: dict[str, int] = json.loads((directory / "journal" / "run-times.json").read_text())
+    return found
+
+
+def test_put_off_files_are_written_between_two_loads(simulator: Simulator, tmp_path: Path) -> None:
+    told: list[tuple[str, int, bool]] = []
+
+    def done(each: Measured, error: AiperfError | None) -> None:
+        told.append((each.directory.name, each.code, error is None))
+
+    with contextlib.closing(Fleet(kept=True)) as fleet:
+        for name in ("first", "second"):
+            plan = measured(fleet, name, simulator.url)
+            assert not (tmp_path / name / "profile_export_aiperf.json").exists()
+            assert plan.summary.valid == 8
+            fleet.files_of(plan, done)
+            fleet.settle(0, lambda seconds: True)
+        assert told == [("first", 0, True)]
+        fleet.finish_files()
+        assert told == [("first", 0, True), ("second", 0, True)]
+        settings, registry = _settings([], {**PLAN, "url": simulator.url, "artifact_dir": "at_once"}, console=False)
+        with unchanged(settings) as signals:
+            execute(settings, registry, signals, fleet, console=False)
+    first, second = times(tmp_path / "first"), times(tmp_path / "second")
+    assert first["last_answer_ns"] < first["export_ns"] < first["exported_ns"] < second["begin_ns"]
+    assert second["last_answer_ns"] < second["export_ns"]
+    assert names(tmp_path / "first") == names(tmp_path / "at_once")
+    assert "8 succeeded" in (tmp_path / "first" / "logs" / "aiperf.log").read_text()
+    assert (tmp_path / "second" / "logs" / "aiperf.log").read_text().count("8 succeeded") == 1
