@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from aiperf.errors import AiperfError
 from aiperf.redaction import harmless, owner_alone
 from aiperf.registry.third_party import why
 from aiperf.run.fleet import Fleet
+from aiperf.run.measured import Measured
 from aiperf.run.place import Executed
-from aiperf.run.run import execute
+from aiperf.run.run import measure
 from aiperf.run.start import Interruption, Signals, without_room
 from aiperf.rundir.artifacts import print_footer
 from aiperf.sdk.exporter import Artifact
@@ -99,6 +101,8 @@ class StudyLoop:
                     break
             else:
                 reason = proposed.reason
+            with contextlib.suppress(Interruption):
+                fleets.current.finish_files()
         return self._finished(reason, complete=complete)
 
     def _one(self, trial: PlannedTrial, fleets: _Fleets) -> bool:
@@ -117,7 +121,7 @@ class StudyLoop:
             self._ended(_kept(empty, kept), None)
             self._missing(name, kept.failures)
             return True
-        if not self._pause(trial):
+        if not self._pause(trial, fleets.current):
             return False
         begun_s = time.monotonic()
         carried_over = _aborted(self._runs[-1]) if self._runs and not self._runs[-1].resumed else 0
@@ -130,9 +134,10 @@ class StudyLoop:
         settings = trials.settings_of(self._prepared.settings[trial.cell.index], directory, seed, warms_up=warms_up)
         run = structs.replace(empty, carried_over=carried_over)
         try:
-            executed = execute(
-                settings, self._request.registry, self._signals, fleets.next(), console=self._console, place=place
-            )
+            measured = measure(
+                settings, self._request.registry, self._signals, fleets.next(), console=self._console, place=place,
+                later=not self._kernel.isolate_runs,
+            )  # fmt: skip
         except Interruption:
             return False
         except AiperfError as error:
@@ -140,13 +145,20 @@ class StudyLoop:
         except OSError as error:
             run = structs.replace(run, failed=why(without_room(error, self._prepared.plan.output)))
         else:
-            run = _measured(run, executed)
-            self._missing(name, ["not all of its files are written"] if executed.code and not executed.fault else [])
+            run = _measured(run, Executed(measured.summary, measured.code, measured.fault))
+            fleets.current.files_of(measured, partial(self._written, name))
         if run.failed:
             self._note_failure(directory, run.failed)
         self._last = trial
         self._ended(run, time.monotonic() - begun_s)
         return True
+
+    def _written(self, label: str, measured: Measured, error: AiperfError | None) -> None:
+        """The files of a run are written, as far as they can be."""
+        if error is not None:
+            self._missing(label, [why(error)])
+        elif measured.code and not measured.fault:
+            self._missing(label, ["not all of its files are written"])
 
     def _missing(self, label: str, sentences: list[str]) -> None:
         if sentences and not self._signals.count:
@@ -163,14 +175,20 @@ class StudyLoop:
         self._exporters.run_ended(self._study("", complete=False))
         self._on_run(run)
 
-    def _pause(self, trial: PlannedTrial) -> bool:
-        """Wait for the cooldown between two runs of this command; False where a signal came."""
+    def _pause(self, trial: PlannedTrial, fleet: Fleet) -> bool:
+        """Wait until nothing of the run before is under way, then for the cooldown; False where a signal came."""
         if self._last is None:
             return True
         pause_s = trials.pause_s(self._kernel, self._last, trial)
-        until_s = time.monotonic() + pause_s
         if pause_s >= 1:
             self._say(f"pause of {pause_s:g} s")
+        settled = fleet.settle(pause_s, self._wait)
+        if settled.queued and not self._signals.count:
+            self._complain(f"the servers still have {settled.queued:,.0f} requests after {settled.waited_s:.0f} s")
+        return not self._signals.count
+
+    def _wait(self, seconds: float) -> bool:
+        until_s = time.monotonic() + seconds
         while not self._signals.count and (left_s := until_s - time.monotonic()) > 0:
             time.sleep(min(_POLL_S, left_s))
         return not self._signals.count
@@ -279,16 +297,16 @@ class _Fleets:
     """The processes of the runs: the same for all, or *isolated* ones for each."""
 
     def __init__(self, *, isolated: bool) -> None:
-        self._isolated, self._fleet = isolated, Fleet(kept=not isolated)
+        self._isolated, self.current = isolated, Fleet(kept=not isolated)
 
     def next(self) -> Fleet:
         if self._isolated:
-            self._fleet.close()
-            self._fleet = Fleet()
-        return self._fleet
+            self.current.close()
+            self.current = Fleet()
+        return self.current
 
     def close(self) -> None:
-        self._fleet.close()
+        self.current.close()
 
 
 def _kept(run: StudyRun, kept: Kept) -> StudyRun:
