@@ -31,8 +31,8 @@ _GIVE = "give the artifact directory of a run"
 _GIVE_SEVERAL = "give the artifact directory of a run, or one that holds several"
 _NOT_METRICS = frozenset({"observation_window"})
 """Has the shape of a metric in the summary and is none."""
-_DEPTH = 2
-"""Folders below the given one in which runs are looked for."""
+_DEPTH = 3
+"""Folders below the given one in which runs are looked for: ``profile_runs/trial_0001/concurrency_1`` of a study."""
 _FILES = {
     "aiperf.json": "{prefix_aiperf}.json", "aiperf.csv": "{prefix_aiperf}.csv", "jsonl": "{prefix}.jsonl",
     "raw.jsonl": "{prefix}_raw.jsonl", "timeslices.csv": "{prefix_aiperf}_timeslices.csv",

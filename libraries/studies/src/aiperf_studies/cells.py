@@ -70,18 +70,13 @@ def rows_of(runs: Sequence[Mapping[str, Result]], level: float) -> dict[str, Con
     tables = [dict(_values(results)) for results in runs]
     units = {tag: result.unit for results in reversed(runs) for tag, result in results.items()}
     keys = sorted({key for table in tables for key in table}, key=lambda key: f"{key[0]}_{key[1]}")
-    whole = [key for key in keys if all(key in table for table in tables)]
-    made = dict(zip(whole, _rows([[table[key] for key in whole] for table in tables], level), strict=True)) if whole else {}
-    for key in keys:
-        if key not in made:
-            made[key] = confidence([table[key] for table in tables if key in table], level)
-    return {f"{tag}_{stat}": _with_unit(made[tag, stat], units[tag]) for tag, stat in keys}
-
-
-def _with_unit(row: Confidence, unit: str) -> Confidence:
-    return Confidence(
-        row.mean, row.std, row.min, row.max, row.cv, row.se, row.ci_low, row.ci_high, row.t_critical, unit
-    )  # fmt: skip
+    whole = keys if len(tables) == 1 else [key for key in keys if all(key in table for table in tables)]
+    values, whole_units = [[table[key] for key in whole] for table in tables], [units[tag] for tag, _ in whole]
+    made = dict(zip(whole, _rows(values, whole_units, level), strict=True)) if whole else {}
+    for tag, stat in keys:
+        if (tag, stat) not in made:
+            made[tag, stat] = confidence([table[tag, stat] for table in tables if (tag, stat) in table], level, units[tag])
+    return {f"{tag}_{stat}": made[tag, stat] for tag, stat in keys}
 
 
 def _values(results: Mapping[str, Result]) -> Iterator[tuple[tuple[str, str], float]]:
@@ -91,13 +86,14 @@ def _values(results: Mapping[str, Result]) -> Iterator[tuple[tuple[str, str], fl
                 yield (tag, stat), value
 
 
-def _rows(values: list[list[float]], level: float) -> list[Confidence]:
-    """The rows of statistics that all runs have: *values* by run and statistic."""
+def _rows(values: list[list[float]], units: list[str], level: float) -> list[Confidence]:
+    """The rows of statistics that all runs have: *values* by run and statistic, *units* by statistic."""
     count = len(values)
     if count == 1:
-        return [Confidence(value, 0.0, value, value, 0.0, 0.0, value, value, None) for value in values[0]]
+        alone = zip(values[0], units, strict=True)
+        return [Confidence(value, 0.0, value, value, 0.0, 0.0, value, value, None, unit) for value, unit in alone]
     if len(values[0]) <= _FEW:
-        return [confidence(list(each), level) for each in zip(*values, strict=True)]
+        return [confidence(each, level, unit) for *each, unit in zip(*values, units, strict=True)]
     import numpy as np
 
     table = np.sort(np.array(values), axis=0)  # sorted, so that the order of the runs changes no number
@@ -106,7 +102,7 @@ def _rows(values: list[list[float]], level: float) -> list[Confidence]:
     std = np.sqrt(((table - mean) ** 2).sum(axis=0) / (count - 1))
     se, t = std / math.sqrt(count), student_quantile((1 + level) / 2, count - 1)
     columns = (mean, std, least, most, _shares(std, mean), se, mean - t * se, mean + t * se, np.full(len(mean), t))
-    return [Confidence(*numbers) for numbers in zip(*(column.tolist() for column in columns), strict=True)]
+    return [Confidence(*numbers) for numbers in zip(*(column.tolist() for column in columns), units, strict=True)]
 
 
 def _shares(std: NDArray, mean: NDArray) -> NDArray:  # type: ignore[type-arg]

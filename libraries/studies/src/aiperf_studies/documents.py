@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -237,6 +238,7 @@ def _line(cells: Sequence[str]) -> str:
     return ",".join(map(field, cells))
 
 
+@lru_cache(256)  # units repeat
 def field(text: str) -> str:
     """A field of a CSV file (RFC 4180)."""
     return '"' + text.replace('"', '""') + '"' if any(each in text for each in ',"\r\n') else text
