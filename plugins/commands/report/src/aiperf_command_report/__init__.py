@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aiperf import AiperfError, Artifact, Command, ConfigError, Plan, Summary, Target, UsageError
+from aiperf.results import is_study, open_study
 from aiperf.sdk.model import names
 from msgspec.structs import replace
 
@@ -17,6 +18,8 @@ from aiperf_command_report.rescoring import at_level, choosing, flags, regraded,
 
 log = logging.getLogger(__name__)
 
+_MOST_RUNS = 10
+"""Runs of a study that are named."""
 _RESULTS = ("profile_export_aiperf.json", "profile_export_aiperf.csv", "profile_export.jsonl", "profile_export_raw.jsonl")
 
 
@@ -133,6 +136,10 @@ def _check(directory: Path) -> None:
     """
     if not directory.is_dir():
         raise AiperfError(f"{directory} is no directory", "give the artifact directory of a run")
+    if not (directory / "journal").exists() and is_study(directory):
+        runs = [run.directory for run in open_study(directory).runs]
+        why = f"{directory} holds {len(runs)} runs of a study, and a report is of one"
+        raise AiperfError(why, *(f"aiperf report {run}" for run in runs[:_MOST_RUNS]))
     if not (directory / "journal").exists() and any((directory / name).exists() for name in _RESULTS):
         raise AiperfError(
             f"{directory} holds results and no journal to compute them from: another tool wrote them, or it was removed",

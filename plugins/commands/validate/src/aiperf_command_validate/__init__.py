@@ -50,14 +50,14 @@ class Validate(Command[ValidateOptions]):
         wrong = 0
         for word in words:
             try:
-                verdicts.append(_validate(Path(word), self.registry))
+                verdicts += _all_of(Path(word), self.registry)
             except AiperfError as error:
                 if len(words) == 1:
                     raise
                 wrong += 1
                 print("\n".join(["error: " + error.lines()[0], *error.lines()[1:]]), file=sys.stderr)
         if as_json:
-            _print_json(verdicts[0] if len(words) == 1 else verdicts)
+            _print_json(verdicts[0] if len(verdicts) == 1 else verdicts)
         else:
             for verdict in verdicts:
                 _print(verdict)
@@ -84,6 +84,18 @@ def _read(files: list[Path], form: str, registry: InstalledPlugins, *, as_json: 
         held = f"{_counted(content.conversations, 'conversation')}, {_counted(content.turns, 'turn')}"
         print(f"{content.file}: {content.format}: {held}: {verdict}")
     return 0 if content.valid else 1
+
+
+def _all_of(directory: Path, registry: InstalledPlugins) -> list[Findings]:
+    """What is wrong with a run, or with each run of a study and with what they have in common."""
+    from aiperf.results import is_study, open_study
+
+    if not directory.is_dir() or not is_study(directory):
+        return [_validate(directory, registry)]
+    from aiperf_command_validate.study import check_study
+
+    runs = [run.directory for run in open_study(directory).runs if run.run is not None]
+    return [*(_validate(run, registry) for run in runs), check_study(directory)]
 
 
 def _validate(directory: Path, registry: InstalledPlugins) -> Findings:
