@@ -119,4 +119,6 @@ def test_what_holds_no_study_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "single", 1.0)
     with pytest.raises(AiperfError, match="it has one run"):
         open_study(tmp_path / "single")
-    assert not is_study(tmp_path / "single") and is_study(tmp_path)
+    assert not is_study(tmp_path / "single") and not is_study(tmp_path), "runs side by side are none"
+    run(tmp_path / "other" / "c_1", 1.0, run_manifest=manifest(1, c=1))
+    assert is_study(tmp_path / "other")

@@ -226,12 +226,13 @@ def open_study(directory: Path | str) -> FinishedStudy:
 
 
 def is_study(directory: Path) -> bool:
-    """Whether the directory has runs of a study below it, and is none itself."""
+    """Whether the directory has runs of a study below it, and is none itself; several runs side by side are no study."""
     if (directory / STUDY_FILE).is_file():
         return True
     if any((directory / name).exists() for name in ("journal", RUN_FILE)) or FinishedRun(directory).has("aiperf.json"):
         return False
-    return next(_found(directory, _DEPTH), None) is not None
+    found = _found(directory, _DEPTH)
+    return any((run / name).exists() for run in found for name in (RUN_FILE, REFERENCE_RUN_FILE))
 
 
 _GIVE = "give the artifact directory of a command with several runs"
