@@ -26,6 +26,7 @@ HOMONYMS = {
     "how much is exported": {"records": "sdk/*", "raw": "sdk/*"},
     "which option names a data set": {"public": "sdk/dataset.py planning/sources.py"},
     "a command of the kernel, or a word of it": {"plugins": "cli/*", "validate": "cli/plugins.py"},
+    "the field of --config": {"config": "cli/commandline.py"},
     "how the list of URLs or models is gone through": {"round_robin": "sdk/plan.py", "random": "sdk/plan.py"},
     "whose clock stamps": {"kernel": "worker/*"},
     "a scheme of URLs": {"http": "planning/target.py sdk/fetch.py"},

@@ -31,7 +31,7 @@ class Confidence(Struct, frozen=True):
 
     @property
     def width(self) -> float:
-        """The interval's width as a share of |mean|: what the mode ``ci-width`` compares.  Infinite of a mean of 0."""
+        """The interval's width as a share of |mean|: what the mode ``ci_width`` compares.  Infinite of a mean of 0."""
         return _share(self.ci_high - self.ci_low, self.mean)
 
 

@@ -30,7 +30,7 @@ class Limits(Struct, frozen=True):
 
     @classmethod
     def of_environment(cls) -> Limits:
-        """As the variables of the environment have them.
+        """The limits that the variables of the environment set, or their defaults.
 
         Raises:
             ConfigError: One of them is no number in its range.

@@ -38,7 +38,7 @@ class ListedPlanner(Planner[ConvergenceOptions]):
             raise ConfigError(why, "add --num-profile-runs with the most runs of a load, or drop --convergence-metric")
         if self.options.mode is ConvergenceMode.DISTRIBUTION and space.export_level == "summary":
             why = "--convergence-mode distribution compares the requests of runs, and --export-level summary writes none"
-            raise ConfigError(why, "choose --export-level records, or --convergence-mode ci-width")
+            raise ConfigError(why, "choose --export-level records, or --convergence-mode ci_width")
         if self.options.min_runs > space.trials:
             why = f"no load ends before {self.options.min_runs} runs, and --num-profile-runs is {space.trials}"
             raise ConfigError(why, "raise --num-profile-runs, lower --convergence-min-runs, or drop --convergence-metric")
