@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from aiperf.run.fleet import Fleet
 from aiperf.run.measured import Measured
 from aiperf.run.run import execute, measure
 from aiperf_command_simulate.testing import Simulator, running
+from program import wait_for
 
 PLAN: dict[str, Any] = {
     "model": "m", "tokenizer": "builtin", "isl": 10, "osl": 2, "streaming": True, "request_count": 8, "concurrency": 2,
@@ -76,3 +80,31 @@ def test_put_off_files_are_written_between_two_loads(simulator: Simulator, tmp_p
     assert names(tmp_path / "first") == names(tmp_path / "at_once")
     assert "8 succeeded" in (tmp_path / "first" / "logs" / "aiperf.log").read_text()
     assert (tmp_path / "second" / "logs" / "aiperf.log").read_text().count("8 succeeded") == 1
+
+
+def test_a_kept_data_set_sends_the_same_bytes(tmp_path: Path) -> None:
+    def sent(server: Simulator) -> list[Any]:
+        rows = [row["body"] for row in server.truth()["requests"]]
+        server.reset()
+        return sorted(rows)
+
+    def builder(fleet: Fleet) -> int:
+        assert fleet._builder is not None
+        return fleet._builder.pid
+
+    with running(truth_bodies=True, first_token_ms=5, decode_ms=1) as server, contextlib.closing(Fleet(kept=True)) as fleet:
+        assert measured(fleet, "made", server.url, later=False).code == 0
+        kept, before = sent(server), builder(fleet)
+        assert measured(fleet, "kept", server.url, later=False).code == 0
+        assert sent(server) == kept and len(kept) == 8 and builder(fleet) == before
+        stored = [tmp_path / name / "journal" / "dataset.bodies" for name in ("made", "kept")]
+        assert stored[0].samefile(stored[1])
+        shutil.rmtree(tmp_path / "made")
+        assert (tmp_path / "kept" / "inputs.json").stat().st_size > 100 and stored[1].stat().st_size > 100
+
+        os.kill(before, signal.SIGKILL)
+        wait_for(lambda: Path(f"/proc/{before}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        assert measured(fleet, "replaced", server.url, later=False).code == 0
+        assert builder(fleet) != before and sent(server) == kept
+        assert measured(fleet, "other", server.url, later=False, random_seed=2).code == 0
+        assert sent(server) != kept

@@ -74,8 +74,9 @@ class Run:
             for level in (1, 2, 4, 8):
                 summary = run.profile(model="m", url=url, concurrency=level, artifact_dir=f"sweep/{level}")
 
-    Any options may differ between plans.  Connections, data set, hooks, displays and telemetry sources are each plan's own;
-    what a plugin keeps in its module stays.
+    Any options may differ between plans.  Connections, hooks and displays are each plan's own.  The data set is made again
+    where its options, its seed or its file differ, and a telemetry source is started again where its options do; what a plugin
+    keeps in its module stays.
 
     A process that died is replaced.  All processes are replaced
 
