@@ -292,7 +292,7 @@ def test_a_planner_of_ones_own_makes_a_sweep(made: Made, simulator: Simulator, t
     done = program(
         "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens",
         "--isl", 30, "--osl", 4, "--request-count", 16, "--concurrency", "1,4", "--sweep-type", "my-climb", "--ui", "none",
-        "--artifact-dir", "sweep",
+        "--artifact-dir", tmp_path / "sweep",
     )  # fmt: skip
     assert done.code == 0, done.err
     runs = [json.loads(path.read_bytes()) for path in sorted(done.artifacts.glob("concurrency_0[01]/*_aiperf.json"))]

@@ -25,7 +25,8 @@ def test_it_ends_where_throughput_no_longer_grows() -> None:
     planner, finished, throughputs = {{ cookiecutter.__class }}(Space((LIST,))), list[StudyRun](), [10.0, 19.0, 19.5, 40.0]
     while not isinstance(proposal := planner.next(finished), PlanEnd):
         for planned in proposal:
-            measured = Result("request_throughput", "Request Throughput", "requests/sec", {"avg": throughputs[planned.cell.index]})
+            stats = {"avg": throughputs[planned.cell.index]}
+            measured = Result("request_throughput", "Request Throughput", "requests/sec", stats)
             finished.append(StudyRun(planned.cell, planned.trial, Path("none"), 1, sample_summary(measured)))
     assert [run.cell.parameters["concurrency"] for run in finished] == [1, 2, 4]
     assert proposal.reason == "concurrency=4 has 19.5 requests/s, after 19.0"
