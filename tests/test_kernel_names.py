@@ -31,8 +31,8 @@ HOMONYMS = {
     "whose clock stamps": {"kernel": "worker/*"},
     "a scheme of URLs": {"http": "planning/target.py sdk/fetch.py"},
     "a key of a request, a column, a summary or a draw": {
-        "messages": "sdk/model.py", "inputs": "sdk/model.py", "score": "sdk/columns.py", "failures": "run/run.py sdk/table.py",
-        "measurement": "sdk/table.py",
+        "messages": "sdk/model.py", "inputs": "sdk/model.py", "score": "sdk/columns.py",
+        "failures": "run/measured.py sdk/table.py", "measurement": "sdk/table.py",
         "shuffle": "sdk/draws.py", "advice": "sdk/verdict.py",
     },
     "how quantiles are interpolated": {"linear": "sdk/definition.py"},

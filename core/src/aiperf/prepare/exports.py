@@ -10,10 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from aiperf.prepare.kept import link
 from aiperf.registry.third_party import isolated
 from aiperf.rundir.artifacts import exporters, target_for
 from aiperf.rundir.journal import RunClock
+from aiperf.rundir.links import link
 from aiperf.rundir.store import Store
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.exporter import DatasetExporter

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from aiperf.prepare.tokenizers import open_tokenizer
+from aiperf.rundir.links import link
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.tokenizer import Tokenizer
@@ -132,17 +132,6 @@ class _Ears(logging.Handler):
 
 class _UnknownError(Exception):
     """Nobody can tell whether a source has changed."""
-
-
-def link(path: Path, to: Path) -> None:
-    """Let *to* have the content of *path*, a file that nobody writes to any more: the same file where the system can."""
-    try:
-        os.link(path, to)
-    except FileNotFoundError:
-        raise
-    except OSError:  # another disk, or a file system without links
-        shutil.copyfile(path, to)
-        to.chmod(path.stat().st_mode & 0o777)
 
 
 def identity_of(plan: Plan) -> bytes | None:

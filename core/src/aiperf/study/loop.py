@@ -33,7 +33,7 @@ from aiperf.study.manifests import RUN_FILE, STUDY_FILE, StudyManifest
 from aiperf.study.places import RunPlace, TimeLeft
 from aiperf.study.preparation import Preparation
 from aiperf.study.request import StudyRequest
-from aiperf.study.resume import Kept, Resumption
+from aiperf.study.resume import ResumedRun, Resumption
 from aiperf.terminal import columns, say
 
 log = logging.getLogger(__name__)
@@ -309,7 +309,7 @@ class _Fleets:
         self.current.close()
 
 
-def _kept(run: StudyRun, kept: Kept) -> StudyRun:
+def _kept(run: StudyRun, kept: ResumedRun) -> StudyRun:
     """The run that an earlier command measured."""
     seed, carried_over = kept.manifest.seed, kept.manifest.carried_over
     return _measured(structs.replace(run, seed=seed, carried_over=carried_over, resumed=True), Executed(kept.summary, 0))

@@ -28,7 +28,7 @@ _DRAWN = "seed"
 """Where each run draws its own seed, that of another attempt differs."""
 
 
-class Kept:
+class ResumedRun:
     """A run that an earlier command measured.  failures: sentences on files that could not be made of its journal."""
 
     def __init__(self, manifest: RunManifest, summary: Summary, failures: list[str]) -> None:
@@ -87,7 +87,7 @@ class Resumption:
 
     def kept(
         self, directory: Path, label: str, options: Mapping[str, Any], source: Path | None, *, drawn: bool
-    ) -> Kept | None:
+    ) -> ResumedRun | None:
         """The run, if it is measured; what is left of another is set aside.
 
         *source*: its input file.  *drawn*: it draws its own seed.
@@ -132,10 +132,10 @@ class Resumption:
         manifests.save(directory / RUN_FILE, manifest)
         return manifest
 
-    def _read(self, directory: Path, manifest: RunManifest) -> Kept | None:
+    def _read(self, directory: Path, manifest: RunManifest) -> ResumedRun | None:
         """The summary of a measured run; its files are made of its journal where they are not there."""
         if (directory / artifacts.READY_FILE).exists() and (summary := _summary(directory)) is not None:
-            return Kept(manifest, summary, _partial(directory))
+            return ResumedRun(manifest, summary, _partial(directory))
         if short := _cut(directory, manifest):
             self._set_aside(directory, "half", f"{manifest.label}: {short} is shorter than it was")
             return None
@@ -151,7 +151,7 @@ class Resumption:
         to = artifacts.target_for(plan, clock)
         written, failures = artifacts.export(summary, plan, directory / "journal", to)
         artifacts.mark_ready(to, written, cancelled=summary.cancelled, partial=bool(failures))
-        return Kept(manifest, summary, failures)
+        return ResumedRun(manifest, summary, failures)
 
     def _set_aside(self, directory: Path, word: str, because: str) -> None:
         aside = free_name(directory, word)
