@@ -34,7 +34,7 @@ class Halving(Planner):
                 return PlanEnd("no run succeeded")
             order, best = sorted(known), min(good)[1]
             place = next(at for at, value in enumerate(order) if known[value].index == best)
-            middles = {(best + near) // 2 for near in order[max(0, place - 1) : place + 2]}
+            middles = {(order[place] + near) // 2 for near in order[max(0, place - 1) : place + 2]}
             wanted = sorted(middles - set(known))
         cells = [*known.values()]
         for value in wanted:
