@@ -225,6 +225,28 @@ def test_a_number_out_of_range_names_flag_value_and_range(line: str, said: str) 
     assert refusals(line) == [said]
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--warmup-user-centric-rate 2 --warmup-request-count 8", "--warmup-user-centric-rate needs"),
+        ("--warmup-num-users 4 --warmup-request-count 8", "--warmup-num-users needs --warmup-user-centric-rate"),
+        ("--warmup-user-centric-rate 2 --warmup-num-users 4", "--warmup-user-centric-rate needs "),
+        ("--warmup-user-centric-rate 2 --warmup-num-users 4 --warmup-request-count 3",
+         "--warmup-request-count 3 is less than --warmup-num-users 4"),
+        ("--warmup-user-centric-rate 2 --warmup-num-users 4 --warmup-request-count 8 --warmup-request-rate 3",
+         "--warmup-user-centric-rate and --warmup-request-rate exclude each other"),
+    ],
+)  # fmt: skip
+def test_users_of_a_warmup_are_checked(line: str, said: str) -> None:
+    assert any(each.startswith(said) for each in refusals(line)), refusals(line)
+
+
+def test_a_warmup_has_users_of_its_own() -> None:
+    warmup, profiling = plan(f"--warmup-user-centric-rate 2 --warmup-num-users 4 --warmup-request-count 8 {BURST}").load.phases
+    assert (warmup.schedule, warmup.users, warmup.rate, warmup.request_count) == ("user_centric", 4, 2.0, 8)
+    assert (profiling.schedule, profiling.users) == ("burst", None)
+
+
 def test_switching_the_same_thing_on_and_off_is_refused() -> None:
     (said,) = refusals("--fixed-schedule --no-fixed-schedule")
     assert said.startswith("--no-fixed-schedule is specified multiple times, first as --fixed-schedule")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not REFERENCE, reason="AIPERF_REFERENCE names no
 TRACE = "".join(f'{{"timestamp": {n}, "input_length": 30, "output_length": 4, "hash_ids": [{n}]}}\n' for n in range(3))
 WAITING = {
     "gpu_telemetry": "telemetry of GPUs", "long_context": "telemetry of GPUs", "time_based_soak": "telemetry of GPUs",
-    "kv_cache_test": "a warmup can't be user_centric", "sweep_with_plot": "pictures at the end of a run",
+    "sweep_with_plot": "pictures at the end of a run",
 }  # fmt: skip
 """What the message of a template says that can't run yet."""
 

@@ -209,6 +209,10 @@ class RunOptions(Options):
         shown="--request-rate", place="warmup.rate", help="Requests started per second while warming up.")
     warmup_arrival_pattern: Word | None = option("--warmup-arrival-pattern", group="Warmup", metavar="NAME",
         shown="--arrival-pattern", place="warmup.type", help="Distribution of the time between arrivals while warming up.")
+    warmup_user_centric_rate: Finite | None = option("--warmup-user-centric-rate", gt=0, group="Warmup", metavar="REQ/S",
+        place="warmup.rate (user_centric)", help="Warm up with users: requests per second over all of them.")
+    warmup_users: int | None = option("--warmup-num-users", ge=1, group="Warmup", metavar="INT", shown="--num-users",
+        place="warmup.users", help="Simulated users while warming up; with, and only with, a user-centric rate of the warmup.")
     warmup_alone: bool = option("--warmup-alone", default=False, group="Warmup", place="warmup.alone",
         help="Warm up with the warmup's own options alone: without a rate of its own it is a burst.")
     warmup_grace_s: float | None = option("--warmup-grace-period", ge=0, group="Warmup", metavar="SECONDS", shown="inf",

@@ -49,6 +49,7 @@ _PACING = {
     "user_centric_rate": _Pacing(USERS),
     "users": _Pacing(USERS, ("user_centric_rate",), "only there do users take turns"),
 }  # fmt: skip
+_TURNS_OF_USERS = "the time between a user's turns is their number divided by the rate"
 _INSTEAD = {
     TRACE: "the trace says when each request starts",
     USERS: "its users keep a constant time between their turns",
@@ -132,9 +133,12 @@ def check(draft: Draft, follows: str, pattern: str) -> None:
         draft.refuse(f"{flags} {needs} {schedule}: only a trace has times to shift", f"add {schedule}, or drop {flags}")
     if follows == USERS:
         _check_users(draft)
-    if not warms:
+    if warms:
+        _check_warmup_users(draft)
+    else:
         for field in (
             *("warmup_concurrency", "warmup_prefill_concurrency", "warmup_request_rate", "warmup_arrival_pattern"),
+            *("warmup_user_centric_rate", "warmup_users"),
             *(*(f"warmup_{ramp}" for ramp in _RAMPS), "warmup_alone"),
         ):
             draft.needs(field, TRIGGERS, "without one no warmup runs")
@@ -232,15 +236,32 @@ def _check_replay(draft: Draft) -> None:
         draft.refuse_both(f"{flag} {kernel.sampling}", schedule, why, f"drop {flag}, or write {flag} {SAMPLER}")
 
 
+def _check_warmup_users(draft: Draft) -> None:
+    """Users of a warmup: its own, or those of the profiling phase."""
+    draft.needs("warmup_users", ["warmup_user_centric_rate"], _PACING["users"].why)
+    if not draft.given("warmup_user_centric_rate"):
+        return
+    users = _for_warmup(draft, "users")
+    draft.needs("warmup_user_centric_rate", users, _TURNS_OF_USERS)
+    for field in ("warmup_request_rate", "warmup_arrival_pattern"):
+        draft.exclusive("warmup_user_centric_rate", field, _INSTEAD[USERS])
+    _check_each_user(draft, next(filter(draft.given, users), "warmup_users"), "warmup_")
+
+
 def _check_users(draft: Draft) -> None:
-    users = draft.kernel.users
-    draft.needs("user_centric_rate", ["users"], "the time between a user's turns is their number divided by the rate")
+    draft.needs("user_centric_rate", ["users"], _TURNS_OF_USERS)
     if not any(map(draft.given, STOPS)):
         rate = draft.flag("user_centric_rate")
         draft.refuse(f"{rate} has no end: no stop condition is given", f"add {draft.flags(STOPS)}")
-    for field, what in (("session_count", "session"), ("request_count", "request")):
+    _check_each_user(draft, "users", "")
+
+
+def _check_each_user(draft: Draft, named: str, prefix: str) -> None:
+    """*named*: the option with the number of users; *prefix*: of the phase's counts."""
+    users = getattr(draft.kernel, named)
+    for field, what in ((f"{prefix}session_count", "session"), (f"{prefix}request_count", "request")):
         most = getattr(draft.kernel, field)
         if most is not None and users is not None and most < users:
-            flag, count = draft.flag("users"), draft.flag(field)
+            flag, count = draft.flag(named), draft.flag(field)
             why = f"each user needs a {what}"
             draft.refuse(f"{count} {most} is less than {flag} {users}: {why}", f"raise {count}, or lower {flag}")

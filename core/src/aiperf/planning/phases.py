@@ -126,9 +126,11 @@ def _profiling(draft: Draft, schedule: str, index: int, entries: int, *, once: b
         ),
     )  # fmt: skip
 def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
-    """Never a replay, nor users: a warmup needs no more than a rate or free slots."""
+    """Never a replay; with users only where it has a user-centric rate of its own."""
     kernel = draft.kernel
     lent = KernelOptions() if kernel.warmup_alone else kernel
+    if kernel.warmup_user_centric_rate is not None:
+        return _user_warmup(draft, lent, first_entry)
     rate = kernel.warmup_request_rate or lent.request_rate
     follows = FREE_SLOTS if rate is None else RATE
     prefill = kernel.warmup_prefill_concurrency or lent.prefill_concurrency
@@ -148,6 +150,23 @@ def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
             ),
             (prefill, kernel.warmup_prefill_ramp_s or lent.prefill_ramp_s),
             (rate, kernel.warmup_rate_ramp_s or lent.rate_ramp_s),
+        ),
+    )  # fmt: skip
+
+
+def _user_warmup(draft: Draft, lent: KernelOptions, first_entry: int) -> PhasePlan:
+    """A warmup whose users take turns, as the profiling phase of a user-centric rate has them."""
+    kernel = draft.kernel
+    wanted = kernel.warmup_session_count or kernel.warmup_request_count or _ENTRIES
+    return PhasePlan(
+        name="warmup", kind="warmup", index=0, schedule=IMPLIED[USERS], users=kernel.warmup_users or lent.users,
+        request_count=kernel.warmup_request_count, session_count=kernel.warmup_session_count,
+        duration_ns=_ns(kernel.warmup_duration_s), grace_ns=_ns(kernel.warmup_grace_s),
+        first_entry=first_entry, entries=min(wanted, first_entry),
+        **_levels(
+            kernel.ramp, (kernel.warmup_concurrency, kernel.warmup_concurrency_ramp_s),
+            (kernel.warmup_prefill_concurrency, kernel.warmup_prefill_ramp_s),
+            (kernel.warmup_user_centric_rate, kernel.warmup_rate_ramp_s),
         ),
     )  # fmt: skip
 

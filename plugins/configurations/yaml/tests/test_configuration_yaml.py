@@ -278,7 +278,7 @@ def test_anchors_and_merges_are_yaml_as_ever(tmp_path: Path) -> None:
             "benchmark: {phases: {type: concurrency, rate: 4}}",
             "benchmark.phases.rate (run.yaml:1): a phase of type concurrency has none",
         ),
-        ("benchmark: {warmup: {type: user_centric, users: 4}}", "a warmup can't be user_centric"),
+        ("benchmark: {warmup: {type: fixed_schedule}}", "a warmup can't be fixed_schedule"),
         (
             "benchmark: {phases: [{type: concurrency}, {type: concurrency}]}",
             "benchmark.phases[1] (run.yaml:1): a run has one profiling phase",
