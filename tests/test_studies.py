@@ -177,3 +177,31 @@ def test_python_gets_each_run_and_continues(
     assert [run.resumed for run in swept().runs] == [True, False] and len(heard) == 4
     with pytest.raises(aiperf.UsageError, match="concurrency asks for several runs"):
         aiperf.profile(model="m", concurrency=[1, 2])
+
+
+def test_a_file_and_a_command_line_give_the_same_tree(study: Any, simulator: Simulator, tmp_path: Path) -> None:
+    def shape(folder: Path) -> dict[str, str]:
+        """The files, without what differs between two runs by itself, and how many requests each run sent."""
+        files = sorted(path for path in folder.rglob("*") if path.is_file() and "journal" not in path.parts)
+        found = {str(path.relative_to(folder)): "" for path in files}
+        for path in folder.rglob("profile_export_aiperf.json"):
+            summary = json.loads(path.read_text())
+            seed = summary["run_info"]["random_seed"]
+            found[str(path.relative_to(folder))] = f"{summary['request_count']['avg']:g} requests, seed {seed}"
+        return found
+
+    line = study("--concurrency", "1,2", "--num-profile-runs", 2)
+    assert line.code == 0, line.err
+    (tmp_path / "run.yaml").write_text(json.dumps({
+        "schemaVersion": "2.0", "multiRun": {"numRuns": 2}, "sweep": {"type": "grid", "parameters": {"concurrency": [1, 2]}},
+        "benchmark": {
+            "model": "m", "endpoint": {"url": simulator.url, "streaming": True, "extra": {"ignore_eos": True}},
+            "tokenizer": {"name": "builtin"}, "dataset": {"type": "synthetic", "prompts": {"isl": 20, "osl": 4}},
+            "profiling": {"type": "concurrency", "requests": 4}, "artifacts": {"records": False},
+        },
+    }))  # fmt: skip
+    done = Program(tmp_path)("profile", "--config", tmp_path / "run.yaml", "--artifact-dir", tmp_path / "filed")
+    assert done.code == 0, done.err
+    own = shape(line.artifacts)
+    assert own.pop("ledger.json") == "" and len(own) > 20
+    assert shape(tmp_path / "filed") == own

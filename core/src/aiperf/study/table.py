@@ -21,8 +21,8 @@ class _Column(NamedTuple):
 
 
 _COLUMNS = (
-    _Column("tokens/s", TOKENS, "avg", 1), _Column("TTFT p99", FIRST_TOKEN, "p99", 2),
-    _Column("ITL p99", BETWEEN_TOKENS, "p99", 2), _Column("latency p95", LATENCY, "p95", 2),
+    _Column("tokens/s", TOKENS, "avg", 1), _Column("TTFT p99 ms", FIRST_TOKEN, "p99", 2),
+    _Column("ITL p99 ms", BETWEEN_TOKENS, "p99", 2), _Column("latency p95 ms", LATENCY, "p95", 2),
 )  # fmt: skip
 _USUAL_OBJECTIVES = (Objective(REQUESTS, "avg", True), Objective(FIRST_TOKEN, "p99", False))
 _WHOLE_ANSWERS = Objective(LATENCY, "p99", False)
