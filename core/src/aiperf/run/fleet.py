@@ -54,8 +54,9 @@ class Fleet:
     They do only where a new process would find the same: environment, working directory, mask of new files, channel.  Shards of
     an engine plugin are never kept.
 
-    resting: whether no plan is under way, and processes wait for the next one.  keeps: whether those of the plan will.
-    prepare, last_message: the first and the last message of a plan to each of its processes.  companions: those that wait.
+    kept: as given.  resting: whether no plan is under way, and processes wait for the next one.  keeps: whether those of the
+    plan will.  prepare, last_message: the first and the last message of a plan to each of its processes.
+    companions: those that wait.
 
     A study runs its plans so, between them nothing of a plan but what :meth:`settle` waits for::
 
@@ -70,7 +71,7 @@ class Fleet:
     children: Children
 
     def __init__(self, *, kept: bool = False) -> None:
-        self._kept = kept
+        self.kept = kept
         self._stack = contextlib.ExitStack()
         self._surroundings: Any = None
         self._put_off: list[_PutOff] = []
@@ -78,32 +79,34 @@ class Fleet:
         self.companions = Resting()
         self.resting = self.keeps = False
 
-    def builder(
-        self, plan: Plan, kernel: KernelOptions, directories: Directories, secret_texts: Sequence[str],
-        say: Callable[[str], None],
-    ) -> Builder:  # fmt: skip
-        """What makes the data set of the plan.  To be called before :meth:`begin`, with no other thread: it may fork.
+    def builder_of(
+        self, plan: Plan, kernel: KernelOptions, secret_texts: Sequence[str], say: Callable[[str], None]
+    ) -> Builder | None:  # fmt: skip
+        """The builder of the plan before, which makes the data set of this one; None where another one is needed.
 
-        *say*: prints a line of its log.  Processes that can't serve the plan end here.
+        To be called before :meth:`begin`: processes that can't serve the plan end here.  *say*: prints a line of its log.
         """
         surroundings = _surroundings(plan, kernel)
         enough = self.resting and len(plan.load.phases) <= self.children.shared.phases
         if not enough or surroundings != self._surroundings:
             self.end()
         self._surroundings = surroundings
+        again = self._builder is not None and self._builder.again(plan, secret_texts, say)
+        return self._builder if again else None
 
-        def forked() -> None:
-            self._let_go()
-            if self._kept:
-                # A lock ends with the last process that has it open, and this one outlives the plan.
-                directories.close()
-                for put_off in self._put_off:
-                    put_off.measured.close()
-            logs.scrub_output(secret_texts)
+    def keep(self, builder: Builder) -> None:
+        """The *builder* is that of the plan; it ends with the other processes."""
+        self._builder = builder
 
-        if self._builder is None or not self._builder.again(plan, secret_texts, say):
-            self._builder = Builder(plan, forked, say, kept=self._kept)
-        return self._builder
+    def forked(self, directories: Directories, secret_texts: Sequence[str]) -> None:
+        """In a builder: let go of what belongs to the process that it was forked from.  *directories*: of its first plan."""
+        self._let_go()
+        if self.kept:
+            # A lock ends with the last process that has it open, and this one outlives the plan.
+            directories.close()
+            for put_off in self._put_off:
+                put_off.measured.close()
+        logs.scrub_output(secret_texts)
 
     def begin(self, plan: Plan, kernel: KernelOptions, directories: Directories) -> None:
         """Make channel and processes ready for the plan.
@@ -116,10 +119,10 @@ class Fleet:
             self.children.begin(plan, *paths)
         else:
             self.board = self._stack.enter_context(switchboard(kernel.zmq_host, kernel.zmq_ipc_path))
-            self.children = Children(plan, self.board.address, *paths, kept=self._kept)
+            self.children = Children(plan, self.board.address, *paths, kept=self.kept)
             self._stack.callback(self.children.end, _END_S)
         self.resting = False
-        self.keeps = again = self._kept and self.children.local
+        self.keeps = again = self.kept and self.children.local
         self.prepare = control.Prepare(str(directories.journal), str(directories.log_file) if again else "")
         self.last_message = control.Release() if again else control.Exit()
 

@@ -108,6 +108,7 @@ class Measured:
                 calls.watched(environment.plugin_s()),
                 no_exit(outcome.warn),
                 self._hooks.equipped(self._equipment),
+                self._own_output(),
             ):
                 failures = self._write(Display(NoUi(), ""), lambda: self._row_failures)
         except AiperfError as error:
@@ -124,7 +125,8 @@ class Measured:
     def write_now(self, display: Display, rows: Callable[[], list[str]]) -> None:
         """Write the files as a part of the run.  *rows*: lets the reducers write their parts; sentences on what failed."""
         self.finished = True
-        failures = self._write(display, rows)
+        with self._own_output():
+            failures = self._write(display, rows)
         _, self.code, self.fault = ended(self.summary, self._plan, self._outcome, self._flag, failed=failures)
 
     def close(self) -> None:
@@ -134,11 +136,6 @@ class Measured:
 
     def _write(self, display: Display, rows: Callable[[], list[str]]) -> bool:
         """Whether something failed."""
-        # Exporters and hooks print as they like; a calling program's standard output is its own.
-        with contextlib.nullcontext() if self._outcome.console else contextlib.redirect_stdout(io.StringIO()):
-            return self._exported(display, rows)
-
-    def _exported(self, display: Display, rows: Callable[[], list[str]]) -> bool:
         from aiperf.rundir import artifacts
 
         plan, outcome, summary, hooks = self._plan, self._outcome, self.summary, self._hooks
@@ -174,6 +171,10 @@ class Measured:
         self._save_times()
         hooks.call("aiperf_run_ended", summary=summary)
         return bool(failures)
+
+    def _own_output(self) -> contextlib.AbstractContextManager[object]:
+        """Exporters and hooks print as they like; a calling program's standard output is its own."""
+        return contextlib.nullcontext() if self._outcome.console else contextlib.redirect_stdout(io.StringIO())
 
     def _save_times(self) -> None:
         times = json.dumps(self._outcome.times, indent=2)

@@ -68,7 +68,7 @@ def profile(settings: Settings, registry: Registry) -> int:
     """
     with Signals().caught() as signals, contextlib.closing(Fleet()) as fleet:
         try:
-            return execute(settings, registry, signals, fleet, console=True).code
+            return measure(settings, registry, signals, fleet, console=True).code
         except Interruption:
             return signals.code
 
@@ -160,7 +160,10 @@ def _measure(
         beside = 0 if fleet.companions else processes(plan)  # those of the plan before go on
         IMPORTS.rest()
         with (
-            contextlib.closing(fleet.builder(plan, settings.kernel, directories, secrets.texts, say)) as builder,
+            contextlib.closing(  # forks: before any thread
+                fleet.builder_of(plan, settings.kernel, secrets.texts, say)
+                or Builder(plan, partial(fleet.forked, directories, secrets.texts), say, kept=fleet.kept)
+            ) as builder,
             SPARES.forked(beside),  # likewise, and behind the builder, which would keep their pipes open
             calls.watched(environment.plugin_s()),
             no_exit(outcome.warn),
@@ -168,6 +171,7 @@ def _measure(
                 PlannedRun(plan, secrets, clock, settings, outcome, display, registry, directories, fleet, place)
             ) as run,
         ):
+            fleet.keep(builder)
             measured = run.measure(builder, later=later)
         measured.code = measured.code or int(outcome.plugin_failed)  # the last hook is called after the last file
         if measured.finished:
