@@ -179,6 +179,18 @@ def test_python_gets_each_run_and_continues(
         aiperf.profile(model="m", concurrency=[1, 2])
 
 
+def test_distributions_of_runs_are_compared(simulator: Simulator, tmp_path: Path) -> None:
+    done = Program(tmp_path)(
+        "profile", "--model", "m", "--url", simulator.url, "--tokenizer", "builtin", "--isl", 20, "--osl", 4,
+        "--request-count", 4, "--artifact-dir", tmp_path / "out", "--num-profile-runs", 3,
+        "--convergence-metric", "request_latency", "--convergence-mode", "distribution", "--convergence-min-runs", 2,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    (collated,) = done.artifacts.rglob("*_collated.json")
+    runs = json.loads(collated.read_text())["metrics"]["request_latency"]["per_run"]
+    assert len(runs) >= 2 and {run["count"] for run in runs} == {4}
+
+
 def test_a_file_and_a_command_line_give_the_same_tree(study: Any, simulator: Simulator, tmp_path: Path) -> None:
     def shape(folder: Path) -> dict[str, str]:
         """The files, without what differs between two runs by itself, and how many requests each run sent."""

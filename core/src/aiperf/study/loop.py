@@ -93,6 +93,8 @@ class StudyLoop:
                 if self._signals.count:
                     reason, complete = "it was interrupted", False
                     break
+                if self._prepared.reads_files:
+                    fleets.current.finish_files()
                 try:
                     proposed = self._prepared.next(self._runs)
                 except AiperfError as error:

@@ -50,6 +50,11 @@ class Preparation:
         self._refuse_lists_of_traces()
         self.base = self._directory()
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether the planner reads the files of finished runs."""
+        return self._planner.reads_files
+
     def next(self, finished: Sequence[StudyRun]) -> Sequence[PlannedTrial] | PlanEnd:
         """What the planner proposes, its new cells checked.
 
