@@ -53,8 +53,8 @@ GROUPS: dict[str, tuple[Line, ...]] = {
     "Commands and options": (
         Line("profil", 2, ("'profil'", "did you mean profile?")),
         Line("analyze", 2, ("--sweep-range", "--sweep-list", "which values")),
-        Line("config", 2, ("'config'", "aiperf profile --config FILE")),
-        Line("create-template", 2, ("'create-template'", "docs/config.md")),
+        Line("config", 2, ("needs a word", "init, validate, expand, schema")),
+        Line("create-template --bogus", 2, ("--bogus", "aiperf create-template --help")),
         Line("speed-bench-report", 2, ("'speed-bench-report'", "a later version")),
         Line("help", 2, ("'help'", "aiperf --help")),
         Line("--verson", 2, ("--verson", "did you mean --version?")),
@@ -83,7 +83,7 @@ GROUPS: dict[str, tuple[Line, ...]] = {
     "Values": (
         Line("profile … --concurrency 0", 2, ("--concurrency", "0", "at least 1")),
         Line("profile … --concurrency 2.5", 2, ("--concurrency", "'2.5'", "whole number")),
-        Line("profile … --warmup-concurrency 1,2,4", 2, ("--concurrency", "'1,2,4'", "a run for each")),
+        Line("profile … --warmup-concurrency 1,2,4", 2, ("--warmup-concurrency", "'1,2,4'", "a run for each")),
         Line("profile … --request-count many", 2, ("--request-count", "'many'")),
         Line("profile … --request-rate fast", 2, ("--request-rate", "'fast'")),
         Line("profile … --request-rate -3", 2, ("--request-rate", "-3", "more than 0")),

@@ -159,7 +159,8 @@ def source(run: Done) -> dict[str, Any]:
 def check(series: list[dict[str, Any]], tides: Tides, begin_ns: float, end_ns: float) -> None:
     """The statistics of all series between two instants of the wall clock are those of the page."""
     stats = {row["name"]: row["stats"] for row in series}
-    assert stats.keys() == NAMES
+    assert NAMES - {"gate"} <= stats.keys() <= NAMES, "a short warmup may lie between two samples, and an info counts samples"
+    assert "gate" in stats or end_ns - begin_ns < 3e8
     begin_s, end_s, seconds = (begin_ns - tides.began_ns) / 1e9, (end_ns - tides.began_ns) / 1e9, (end_ns - begin_ns) / 1e9
     level, near = stats["level"], pytest.approx
     assert [level["min"], level["avg"], level["max"]] == near([begin_s, (begin_s + end_s) / 2, end_s], abs=0.002)
