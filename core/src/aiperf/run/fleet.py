@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from aiperf.run.measured import Measured
 
 _END_S = 2.0
+_RELEASE_S = 10.0
+"""Longest time until a process has dropped its plan."""
 _LONG_S = 10.0
 """Behind a load of this time the files are written at once: they are no large part of the time that a plan takes."""
 _QUEUE_S = 60.0
@@ -116,6 +118,7 @@ class Fleet:
         """
         paths = directories.journal, directories.log_file
         if self.resting:
+            self._await_released()
             self.children.begin(plan, *paths)
         else:
             self.board = self._stack.enter_context(switchboard(kernel.zmq_host, kernel.zmq_ipc_path))
@@ -125,6 +128,14 @@ class Fleet:
         self.keeps = again = self.kept and self.children.local
         self.prepare = control.Prepare(str(directories.journal), str(directories.log_file) if again else "")
         self.last_message = control.Release() if again else control.Exit()
+
+    def _await_released(self) -> None:
+        """Wait until every process has dropped the plan before; one that does not is replaced."""
+        until_s = time.monotonic() + _RELEASE_S
+        while any(child.busy for child in self.children.all) and time.monotonic() < until_s:
+            message = self.board.receive(1)
+            if isinstance(message, control.Released):
+                self.children.of[message.role][message.index].released = True
 
     def rest(self) -> None:
         """The plan is over, and each of its processes has got :attr:`last_message`."""

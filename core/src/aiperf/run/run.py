@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BUILD_POLL_MS = 10
+_BUILT_S = 0.03
+"""A kept data set is there in less."""
 _REDUCE_POLL_MS = 25
 _EXIT_WAIT_S = 10.0
 
@@ -229,10 +231,10 @@ class PlannedRun:
         with watched(self.display, "Writing the data set's files"):
             builder.finish()
         if later:
-            measured.put_off(self._await_rows())
+            measured.put_off(self._await_rows())  # the fleet waits for the reducers, before the next plan
         else:
             measured.write_now(self.display, self._await_rows)
-        self._await_ends(self.children.reducers)
+            self._await_ends(self.children.reducers)
         self.fleet.rest()
         return measured
 
@@ -248,7 +250,8 @@ class PlannedRun:
     def _prepare(self, builder: Builder) -> Plan:
         """The built plan, once no companion waits any more, and the files of plans before are written."""
         self.companions.each(lambda each: each.begin(), passing=AiperfError)
-        self.fleet.finish_files()
+        if not builder.poll(_BUILT_S):
+            self.fleet.finish_files()  # beside the build, or beside the load of the plan in other processes
         with step(self.display, "Making the data set", partial(_entries, self.plan.data, self.directories.journal)) as tell:
             while not builder.poll():
                 self._receive(_BUILD_POLL_MS)
@@ -285,6 +288,7 @@ class PlannedRun:
         """
         reducer_secrets = Secrets(options=self.secrets.options, texts=self.secrets.texts)  # it sends nothing
         self.mailbox.announce({"worker": control.Load(self.secrets), "reducer": control.Load(reducer_secrets)})
+        self.fleet.finish_files()
         until = time.monotonic() + (limit_s := environment.start_s())
         with step(self.display, "Starting the processes of the run") as tell:
             self._wait_until_ready(until, limit_s, tell)
