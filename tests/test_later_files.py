@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from aiperf.run.fleet import Fleet
 from aiperf.run.measured import Measured
 from aiperf.run.run import execute, measure
 from aiperf_command_simulate.testing import Simulator, running
-from program import wait_for
+from program import Program, wait_for
 
 PLAN: dict[str, Any] = {
     "model": "m", "tokenizer": "builtin", "isl": 10, "osl": 2, "streaming": True, "request_count": 8, "concurrency": 2,
@@ -108,3 +110,36 @@ def test_a_kept_data_set_sends_the_same_bytes(tmp_path: Path) -> None:
         assert builder(fleet) != before and sent(server) == kept
         assert measured(fleet, "other", server.url, later=False, random_seed=2).code == 0
         assert sent(server) != kept
+
+
+MEMORY = """
+import json, os, sys
+from pathlib import Path
+import aiperf
+
+def resident_kb():
+    found = {}
+    for pid in ["self", *Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        found[pid] = next(int(line.split()[1]) for line in lines if line.startswith("Rss:"))
+    return found
+
+with aiperf.Run() as run:
+    for number in range(100):
+        run.profile(url=sys.argv[1], artifact_dir="same", model="m", tokenizer="builtin", isl=10, osl=2, request_count=8,
+            concurrency=2, random_seed=number)
+        if number == 1:
+            second = resident_kb()
+    print(json.dumps([second, resident_kb()]))
+"""
+
+
+@pytest.mark.long
+def test_a_hundred_plans_take_no_more_memory_than_two(simulator: Simulator, tmp_path: Path) -> None:
+    words = [sys.executable, "-P", "-c", MEMORY, simulator.url]
+    environment = Program(tmp_path).environment
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, check=True)
+    second, last = json.loads(done.stdout)
+    kept = second.keys() & last.keys()
+    assert len(kept) >= 4, "the program, builder, worker, reducer"
+    assert {pid: last[pid] / second[pid] for pid in kept if last[pid] > 1.1 * second[pid]} == {}

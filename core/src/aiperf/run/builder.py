@@ -271,6 +271,8 @@ def _work(plan: Plan, write: int, orders: BinaryIO | None) -> NoReturn:
         nice, following = os.getpriority(os.PRIO_PROCESS, 0), True
         while following:
             _build(plan, pipe, kept)
+            if orders is not None:
+                gc.collect()  # with the memory it closes files
             following = orders is not None and _same_priority(nice) and bool(line := orders.readline())
             if following:
                 order = _decode_order(line)
