@@ -39,6 +39,10 @@ class CompanionContract:
         Path(plan.output.journal).mkdir(parents=True)
         return plan
 
+    def _context(self, folder: Path, said: list[str], *, kept: bool = False) -> CompanionContext:
+        secrets = Secrets({"Authorization": f"Bearer {_KEY}"}, texts=(_KEY,))
+        return CompanionContext(self._plan(folder), secrets, folder / "log", said.append, kept)
+
     @pytest.fixture
     def said(self) -> list[str]:
         """What the companion reports."""
@@ -48,9 +52,7 @@ class CompanionContract:
     def made(self, tmp_path: Path, said: list[str]) -> Iterator[Companion[Any]]:
         """The companion of a run, which is closed behind the test, and then has no thread that keeps a process."""
         before = set(threading.enumerate())
-        secrets = Secrets({"Authorization": f"Bearer {_KEY}"}, texts=(_KEY,))
-        context = CompanionContext(self._plan(tmp_path), secrets, tmp_path / "log", said.append)
-        companion = type(self).companion(type(self).options, context)
+        companion = type(self).companion(type(self).options, self._context(tmp_path, said))
         yield companion
         companion.close()
         left = [each.name for each in set(threading.enumerate()) - before if not each.daemon]
@@ -90,6 +92,22 @@ class CompanionContract:
         made.close()
         assert all(sentence == " ".join(sentence.split()) for sentence in said), "what it reports is one line each"
         assert _KEY not in "".join(said), "it prints or writes the API key of the run: leave secrets out of what it says"
+
+    def test_it_may_rest_between_two_runs(self, tmp_path: Path, said: list[str]) -> None:
+        """What it keeps takes part in the next run, of the same options, as in the first."""
+        made = type(self).companion(type(self).options, self._context(tmp_path / "first", said, kept=True))
+        try:
+            if not self._waited(made):
+                return
+            made.finish()
+            if not made.rest():
+                return
+            queued = made.queued()
+            assert queued is None or queued >= 0, "the requests in the servers' queues are a number from 0 on, or None"
+            if made.again(self._context(tmp_path / "second", said, kept=True)) and self._waited(made):
+                made.finish()
+        finally:
+            made.close()
 
     def test_a_run_may_end_before_its_load(self, made: Companion[Any]) -> None:
         self._waited(made)

@@ -58,6 +58,9 @@ class TablesContract:
         for evidence in (evidence_of_trouble(), *(each for each, _ in self.cases)):
             assert self._made(evidence) == self._made(evidence), "the same evidence gives other tables: no clock, no chance"
 
+    def test_without_series_no_queue_is_known(self) -> None:
+        assert type(self).tables.queued(()) is None, "no series tells of a queue: give None"
+
     def test_the_evidence_stays_as_it_is(self) -> None:
         evidence = evidence_of_trouble()
         before = copy.deepcopy(evidence)
