@@ -179,6 +179,17 @@ def test_python_gets_each_run_and_continues(
         aiperf.profile(model="m", concurrency=[1, 2])
 
 
+def test_a_run_with_the_data_set_of_another_stands_alone(study: Any, tmp_path: Path) -> None:
+    done = study("--concurrency", "1,2", "--random-seed", 7, "--parameter-sweep-same-seed")
+    assert done.code == 0, done.err
+    first, second = (done.artifacts / f"concurrency_{level}" / "journal" / "dataset.bodies" for level in (1, 2))
+    assert first.stat().st_ino == second.stat().st_ino, "equal data sets are one file in two directories"
+    shutil.rmtree(done.artifacts / "concurrency_1")
+    for command in ("report", "validate"):
+        alone = Program(tmp_path)(command, done.artifacts / "concurrency_2")
+        assert alone.code == 0, alone.out + alone.err
+
+
 def test_distributions_of_runs_are_compared(simulator: Simulator, tmp_path: Path) -> None:
     done = Program(tmp_path)(
         "profile", "--model", "m", "--url", simulator.url, "--tokenizer", "builtin", "--isl", 20, "--osl", 4,
