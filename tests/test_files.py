@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,8 @@ def test_statistics_are_ordered_and_possible(metrics: dict[str, dict[str, Any]])
         if single(found):
             continue
         rising = [found[name] for name in ("min", *PERCENTILES, "max") if name in found]
-        assert rising == sorted(rising), tag
+        for low, high in pairwise(rising):
+            assert low <= high or low == pytest.approx(high, rel=1e-12), tag  # rounding, where one is interpolated
         if tag.startswith("adj_"):  # failures are infinitely slow: what they reach is absent
             assert {"avg", "max", "sum"} & set(found) == set(), tag
             continue
@@ -147,7 +149,8 @@ def test_statistics_are_ordered_and_possible(metrics: dict[str, dict[str, Any]])
         names = ["unit", "avg", *PERCENTILES, "min", "max", "std", "count", "sum"]
         assert [name for name in found if name not in BOUNDS] == names, tag
         for name, low in found.get("lower", {}).items():  # where the client merged reads
-            assert low <= found[name] <= found["upper"][name], tag
+            for less, more in ((low, found[name]), (found[name], found["upper"][name])):
+                assert less <= more or less == pytest.approx(more, rel=1e-12), tag
         assert found["sum"] == pytest.approx(found["avg"] * found["count"]), tag
 
 

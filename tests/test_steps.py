@@ -13,7 +13,7 @@ import pytest
 from aiperf_command_simulate.testing import Simulator
 
 SLOW = """
-import itertools, sys, time
+import sys, time
 from aiperf.__main__ import main
 from aiperf.run import builder, children, steps
 from aiperf.rundir import artifacts
@@ -22,9 +22,14 @@ from aiperf_companion_readiness import wait
 steps._FIRST_S, steps._EVERY_S = 0.0, 0.02
 
 
-def later(method, calls=3):
-    numbers = itertools.count()
-    return lambda self: next(numbers) >= calls and method(self)
+def later(method, seconds=0.3):
+    asked_s = []
+
+    def asked(self, *arguments):
+        asked_s.append(time.monotonic())
+        return asked_s[-1] - asked_s[0] > seconds and method(self, *arguments)
+
+    return asked
 
 
 class Late(set):
