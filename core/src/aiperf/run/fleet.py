@@ -49,7 +49,6 @@ class _PutOff(Struct, frozen=True):
     done: Callable[[Measured, AiperfError | None], object]
 
 
-
 class Fleet:
     """The processes of a run.  *kept*: those of one plan run the next one, too.
 

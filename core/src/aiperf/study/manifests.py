@@ -39,7 +39,8 @@ class RunManifest(Struct, frozen=True):
 
     options: what was asked of it: options of its cell by flag, its seed, whether it warms up.  versions: of the kernel and of
     the packages of its plugins.  data: hash of the input file.  journal: size in bytes of each of its files.
-    failed: why its results don't count, "" where they do.  begin_ns, end_ns: wall clock of its load.
+    carried_over: aborted requests of the run before.  failed: why its results don't count, "" where they do.
+    layout: of this file.
     """
 
     label: str

@@ -72,7 +72,7 @@ class Resumption:
 
     def _set_all_aside(self, before: StudyManifest | None, now: StudyManifest) -> None:
         names = {*(before.folders if before is not None else ()), *now.folders, "profile_runs", "aggregate", "sweep_aggregate"}
-        names |= {STUDY_FILE, "sampling_design.json"}
+        names.add(STUDY_FILE)
         there = sorted(name for name in names if (self._base / name).exists())
         if not there:
             return
