@@ -115,6 +115,7 @@ def test_ctrl_c_keeps_the_cells_that_are_done(tmp_path: Path, server: Simulator)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
+    assert "concurrency_2  failed" not in err, "a run that was interrupted is partial"
     assert sorted(finished(directory)) == ["concurrency_1"] and not (directory / "concurrency_3").exists()
     assert (directory / "aggregate" / "concurrency_1").is_dir() and "concurrency" in out
     again = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)

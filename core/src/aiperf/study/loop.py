@@ -173,7 +173,11 @@ class StudyLoop:
         if run.summary is not None:
             config = run.summary.config
             self._config = config if self._config is None else _common([self._config, config])
-        self._say(table.line_of(run, self._request.space.trials))
+        if self._signals.count and run.summary is None and (run.directory / "journal").exists():
+            name = table.name_of(run, self._request.space.trials)
+            self._say(f"{name}  partial: {run.failed}; what it measured is in {run.directory}")
+        else:
+            self._say(table.line_of(run, self._request.space.trials))
         self._exporters.run_ended(self._study("", complete=False))
         self._on_run(run)
 
