@@ -129,8 +129,8 @@ def owned_by_planners(value: OptionValue) -> bool:
     return any(target.owner.startswith("planners:") for target in value.option.targets)
 
 
-def run_settings(registry: Registry, scan: Scan) -> Settings:
-    """The validated settings of a run, which may be one of several.
+def run_settings(registry: Registry, scan: Scan, *, studies: bool = False) -> Settings:
+    """The validated settings of a run, which may be one of several.  *studies*: with the options of plugins for studies alone.
 
     Raises:
         UsageError, ConfigErrors: All invalid values, each with the flag as typed.
@@ -145,7 +145,8 @@ def run_settings(registry: Registry, scan: Scan) -> Settings:
     every, given = {name for name, category in CATEGORIES.items() if category.every}, scan.values()
     needed = [
         each for each in run_plugins(registry)
-        if each.key in given or (each.category in every and _takes_part(each))
+        if each.key in given
+        or (each.category in every and _takes_part(each) and (studies or not each.capabilities.get("studies")))
     ]  # fmt: skip
     plugins = validated(registry, needed, scan, errors)
     if errors or scan.errors:  # else each name is looked up where its plugin is chosen, and the environment with the plan

@@ -184,7 +184,7 @@ class _Line:
         elif self._scan.configuration is not None:
             scan.add(value for value in self._given if value not in alone and not owned_by_planners(value))
         raise_all(scan.errors)
-        return run_settings(self._registry, scan)
+        return run_settings(self._registry, scan, studies=True)
 
 
 def _familiar(option: Option) -> str:
