@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from pathlib import Path
 
 from aiperf import Summary
@@ -28,9 +29,11 @@ def file_study(study: Study, options: WandbOptions) -> None:
 def _upload(options: WandbOptions, directory: Path, runs: tuple[WandbRun, ...]) -> None:
     """Upload, and warn of what has not arrived."""
     assert options.project is not None  # wanted
-    job = WandbJob(options.project, options.entity, str(directory.absolute()), runs)
-    log.info("uploading to Weights & Biases, for %g s at most", limit_s(LIMIT) * len(runs))
-    outcome = upload("aiperf_exporter_wandb.process", job, job.items, limit_s(LIMIT) * len(runs))
+    # Here, since a process that takes too long is killed and removes nothing.
+    with tempfile.TemporaryDirectory(prefix="aiperf-wandb-", ignore_cleanup_errors=True) as passing:
+        job = WandbJob(options.project, options.entity, str(directory.absolute()), passing, runs)
+        log.info("uploading to Weights & Biases, for %g s at most", limit_s(LIMIT) * len(runs))
+        outcome = upload("aiperf_exporter_wandb.process", job, job.items, limit_s(LIMIT) * len(runs))
     for sentence in outcome.sentences(f"--wandb-project {options.project}"):
         log.warning("%s", sentence)
     if offline := outcome.facts.get("offline"):

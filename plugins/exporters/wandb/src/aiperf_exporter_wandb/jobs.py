@@ -54,11 +54,15 @@ class WandbRun(Struct, frozen=True):
 
 
 class WandbJob(Struct, frozen=True):
-    """An upload.  directory: where offline runs are kept, for ``wandb sync``."""
+    """An upload.
+
+    directory: where offline runs are kept, for ``wandb sync``.  passing: for the client's passing files.
+    """
 
     project: str
     entity: str | None
     directory: str
+    passing: str
     runs: tuple[WandbRun, ...]
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -20,16 +19,15 @@ def work(message: bytes, teller: Teller) -> None:
     job = msgspec.json.decode(message, type=WandbJob)
     logging.disable(logging.CRITICAL)
     offline = os.environ.get("WANDB_MODE", "").strip().lower() in ("offline", "dryrun")
-    with tempfile.TemporaryDirectory(prefix="aiperf-wandb-") as passing:
-        home = os.environ.get("WANDB_DIR") or (job.directory if offline else passing)
-        for variable, place in (("WANDB_CACHE_DIR", "cache"), ("WANDB_DATA_DIR", "data"), ("WANDB_ARTIFACT_DIR", "artifacts")):
-            os.environ.setdefault(variable, str(Path(passing, place)))
-        for run in job.runs:
-            try:
-                _upload(job, run, home, teller)
-            except Exception as error:  # noqa: BLE001  # of the client; the other runs are tried
-                for item in run.items:
-                    teller.left(item, error)
+    home = os.environ.get("WANDB_DIR") or (job.directory if offline else job.passing)
+    for variable, place in (("WANDB_CACHE_DIR", "cache"), ("WANDB_DATA_DIR", "data"), ("WANDB_ARTIFACT_DIR", "artifacts")):
+        os.environ.setdefault(variable, str(Path(job.passing, place)))
+    for run in job.runs:
+        try:
+            _upload(job, run, home, teller)
+        except Exception as error:  # noqa: BLE001  # of the client; the other runs are tried
+            for item in run.items:
+                teller.left(item, error)
     if offline:
         teller.facts(offline=str(Path(home, _FOLDER)))
 
