@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -11,6 +10,7 @@ from typing import TypeAlias
 from aiperf.errors import UsageError
 from aiperf.sdk.configuration import Option
 from aiperf.sdk.descriptor import OptionSpec
+from aiperf.terminal import page_columns
 
 _Groups: TypeAlias = list[tuple[str, list[OptionSpec]]]
 """Options under their headings."""
@@ -41,7 +41,7 @@ _NO_BREAK, _SHORT = "\u00a0", 44
 
 def width() -> int:
     """Columns to use."""
-    return max(_LEAST, min(_MOST, shutil.get_terminal_size().columns))
+    return max(_LEAST, min(_MOST, page_columns()))
 
 
 def command(

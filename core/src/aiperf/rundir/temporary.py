@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -17,6 +18,8 @@ from aiperf.rundir.journal import hold
 
 _LOCKED, _UNLOCKED = "run", "new"
 _UNBORN_S = 60.0
+_RANDOM = re.compile(r"^aiperf-(?:.*-)?.{8}$")
+"""Names of ``tempfile``: eight characters at the end."""
 
 
 def lock(directory: Path) -> BinaryIO:
@@ -49,16 +52,32 @@ def temporary_directory(what: str) -> Iterator[Path]:
 
 
 def sweep(base: Path) -> None:
-    """Remove the directories below *base* that killed processes of this user left."""
-    for file in base.glob(f"aiperf-*/{_LOCKED}/lock"):
-        left = file.parents[1]
-        with contextlib.suppress(OSError, BadJournal):  # it is in use, or has just gone
-            if left.lstat().st_uid == os.geteuid() and not left.is_symlink():
-                with hold(file.parent):
+    """Remove the directories below *base* that killed processes of this user left.
+
+    One pass over the names: a directory for temporary files may have thousands of others.
+    """
+    with contextlib.suppress(OSError), os.scandir(base) as entries:
+        names = [entry.name for entry in entries if entry.name.startswith("aiperf-")]
+        for left in [base / name for name in names]:
+            if _exists(left / _LOCKED / "lock"):
+                _remove_unheld(left)
+            elif _RANDOM.search(left.name) and _is_unborn(left):
+                with contextlib.suppress(OSError):
                     shutil.rmtree(left)
-    for left in [*base.glob("aiperf-????????"), *base.glob("aiperf-*-????????")]:
-        if _is_unborn(left):
-            with contextlib.suppress(OSError):
+
+
+def _exists(path: Path) -> bool:
+    """Whether it is there; not where another user forbids to look."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _remove_unheld(left: Path) -> None:
+    with contextlib.suppress(OSError, BadJournal):  # it is in use, or has just gone
+        if left.lstat().st_uid == os.geteuid() and not left.is_symlink():
+            with hold(left / _LOCKED):
                 shutil.rmtree(left)
 
 
@@ -69,6 +88,7 @@ def _is_unborn(left: Path) -> bool:
         old = time.time() - about.st_mtime > _UNBORN_S
         if about.st_uid != os.geteuid() or not stat.S_ISDIR(about.st_mode) or not old:
             return False
-        return {str(path.relative_to(left)) for path in left.rglob("*")} <= {_UNLOCKED, f"{_UNLOCKED}/lock"}
+        held = [path.name for path in left.iterdir()]
+        return not held or (held == [_UNLOCKED] and {path.name for path in (left / _UNLOCKED).iterdir()} <= {"lock"})
     except OSError:  # it has just gone
         return False

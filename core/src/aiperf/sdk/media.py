@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -55,6 +54,8 @@ class MediaReader:
         known = {key: self._cache[key] for key in wanted if key in self._cache}
         missing = [key for key in wanted if key not in known]
         if len(missing) > 1:
+            from concurrent.futures import ThreadPoolExecutor  # 5 ms, which text alone doesn't need
+
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 known |= zip(missing, pool.map(self._uri, missing), strict=True)
         else:
