@@ -15,7 +15,7 @@ import pytest
 from aiperf import DatasetContext
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf_command_simulate.testing import Simulator, running
-from aiperf_dataset_synthetic import Synthetic
+from aiperf_dataset_synthetic.dataset import Synthetic
 from aiperf_dataset_synthetic.options import SyntheticOptions
 from msgspec.structs import replace
 from PIL import Image

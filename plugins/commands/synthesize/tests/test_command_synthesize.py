@@ -15,7 +15,7 @@ from aiperf.testing import CommandContract
 from aiperf_command_analyze_trace.analysis import analyse
 from aiperf_command_synthesize import Synthesize
 from aiperf_command_synthesize.options import SynthesizeOptions
-from aiperf_dataset_mooncake_trace import MooncakeTrace
+from aiperf_dataset_mooncake_trace.dataset import MooncakeTrace
 from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
 from aiperf_dataset_mooncake_trace.recorded import recorded
 from aiperf_dataset_synthetic.contract import WordTokens

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
 from aiperf.testing import DatasetContract
-from aiperf_dataset_bailian_trace import BailianTrace
 from aiperf_dataset_bailian_trace.contract import BailianTraceContract
+from aiperf_dataset_bailian_trace.dataset import BailianTrace
 from aiperf_dataset_bailian_trace.options import BailianTraceOptions
 from aiperf_dataset_synthetic.contract import WordTokens
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
 from aiperf.testing import DatasetContract
-from aiperf_dataset_baseten_trace import BasetenTrace
 from aiperf_dataset_baseten_trace.contract import BasetenTraceContract, recorded
+from aiperf_dataset_baseten_trace.dataset import BasetenTrace
 from aiperf_dataset_baseten_trace.options import BasetenTraceOptions
 
 pyarrow = pytest.importorskip("pyarrow")

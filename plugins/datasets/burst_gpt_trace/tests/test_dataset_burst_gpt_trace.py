@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
 from aiperf.testing import DatasetContract
-from aiperf_dataset_burst_gpt_trace import BurstGptTrace
 from aiperf_dataset_burst_gpt_trace.contract import BurstGptTraceContract
+from aiperf_dataset_burst_gpt_trace.dataset import BurstGptTrace
 from aiperf_dataset_burst_gpt_trace.options import BurstGptTraceOptions
 from aiperf_dataset_synthetic.contract import WordTokens
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
-from aiperf_dataset_exgentic import Exgentic, Sessions, source_model
 from aiperf_dataset_exgentic.contract import ExgenticContract, call, session
+from aiperf_dataset_exgentic.dataset import Exgentic, Sessions, source_model
 from aiperf_dataset_exgentic.options import ExgenticOptions
 
 CHAT = Capabilities(system_message=True, multi_turn=True, verbatim=True, produces_tokens=True)

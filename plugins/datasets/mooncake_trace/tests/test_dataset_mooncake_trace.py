@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
 from aiperf.testing import DatasetContract
-from aiperf_dataset_mooncake_trace import MooncakeTrace
 from aiperf_dataset_mooncake_trace.contract import MooncakeTraceContract
+from aiperf_dataset_mooncake_trace.dataset import MooncakeTrace
 from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
 from aiperf_dataset_synthetic.contract import WordTokens
 from aiperf_testing.journals import Words

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
 from aiperf.testing import DatasetContract
-from aiperf_dataset_multi_turn import MultiTurn
 from aiperf_dataset_multi_turn.contract import MultiTurnContract
+from aiperf_dataset_multi_turn.dataset import MultiTurn
 from aiperf_dataset_multi_turn.options import MultiTurnOptions
 
 CHAT = Capabilities(system_message=True, multi_turn=True)

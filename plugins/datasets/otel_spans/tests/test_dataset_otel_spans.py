@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
-from aiperf_dataset_otel_spans import OtelSpans
 from aiperf_dataset_otel_spans.contract import OtelSpansContract, export, span
+from aiperf_dataset_otel_spans.dataset import OtelSpans
 from aiperf_dataset_otel_spans.messages import older_messages
 from aiperf_dataset_otel_spans.options import OtelSpansOptions
 

@@ -18,8 +18,8 @@ from aiperf import BadDataset, Capabilities, Conversation, DatasetContext, Token
 from aiperf.sdk.media import media_bytes
 from aiperf.testing import check_row
 from aiperf_dataset_exgentic.contract import call, session
-from aiperf_dataset_public import Public
 from aiperf_dataset_public.contract import PublicContract
+from aiperf_dataset_public.dataset import Public
 from aiperf_dataset_public.options import PublicOptions
 from aiperf_dataset_public.records import records
 from aiperf_dataset_public.testing import Hub, Repository, used_hub

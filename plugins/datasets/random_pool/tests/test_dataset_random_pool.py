@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext, Media
-from aiperf_dataset_random_pool import RandomPool
 from aiperf_dataset_random_pool.contract import RandomPoolContract
+from aiperf_dataset_random_pool.dataset import RandomPool
 from aiperf_dataset_random_pool.options import RandomPoolOptions
 
 CHAT = Capabilities(system_message=True, multi_turn=True, media_in=("image", "audio", "video"))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
 from aiperf.testing import DatasetContract
-from aiperf_dataset_sagemaker_data_capture import SagemakerDataCapture
 from aiperf_dataset_sagemaker_data_capture.contract import SagemakerDataCaptureContract, captured
+from aiperf_dataset_sagemaker_data_capture.dataset import SagemakerDataCapture
 from aiperf_dataset_sagemaker_data_capture.options import SagemakerDataCaptureOptions
 
 CHAT = Capabilities(system_message=True, multi_turn=True, verbatim=True)

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext, Media
 from aiperf.sdk.dataset import Promise
-from aiperf_dataset_single_turn import SingleTurn, counted_rows, grouped, lone
+from aiperf_dataset_single_turn import lone
 from aiperf_dataset_single_turn.contract import SingleTurnContract
+from aiperf_dataset_single_turn.dataset import SingleTurn, counted_rows, grouped
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 from aiperf_dataset_single_turn.scan import csv_rows
 from aiperf_rows.row_files import lines, tables

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
-from aiperf_dataset_speed_bench import SpeedBench
 from aiperf_dataset_speed_bench.contract import SpeedBenchContract, question
+from aiperf_dataset_speed_bench.dataset import SpeedBench
 from aiperf_dataset_speed_bench.options import SpeedBenchOptions
 from aiperf_testing.manifests import row_of
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
-from aiperf_dataset_synthetic import Synthetic
 from aiperf_dataset_synthetic.code import code
 from aiperf_dataset_synthetic.contract import Bytes, SyntheticContract
 from aiperf_dataset_synthetic.corpus import coprime, open_corpus, sonnets
+from aiperf_dataset_synthetic.dataset import Synthetic
 from aiperf_dataset_synthetic.exact import fitted
 from aiperf_dataset_synthetic.options import SyntheticOptions
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, DatasetContext
-from aiperf_dataset_synthetic import Synthetic
 from aiperf_dataset_synthetic.contract import Bytes
 from aiperf_dataset_synthetic.corpus import sonnets
+from aiperf_dataset_synthetic.dataset import Synthetic
 from aiperf_dataset_synthetic.options import SyntheticOptions
 
 CHAT = Capabilities(path="/chat", system_message=True, multi_turn=True, tokenizes_input=True, produces_tokens=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from aiperf import Capabilities, DatasetContext, Turn
-from aiperf_dataset_synthetic import Synthetic
 from aiperf_dataset_synthetic.contract import Bytes
+from aiperf_dataset_synthetic.dataset import Synthetic
 from aiperf_dataset_synthetic.distributions import distribution
 from aiperf_dataset_synthetic.file import FileDefaults
 from aiperf_dataset_synthetic.options import CommonOptions, SyntheticOptions

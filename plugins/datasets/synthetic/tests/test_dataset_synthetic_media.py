@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from aiperf import BadDataset, Capabilities, DatasetContext, Media
 from aiperf.sdk.media import media_bytes
-from aiperf_dataset_synthetic import Synthetic
 from aiperf_dataset_synthetic.contract import Bytes
+from aiperf_dataset_synthetic.dataset import Synthetic
 from aiperf_dataset_synthetic.media.images import Images
 from aiperf_dataset_synthetic.media.noise import SIGMA, noise, samples
 from aiperf_dataset_synthetic.media.options import MediaOptions

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiperf import BadDataset, Capabilities, DatasetContext, Media
 from aiperf.sdk.media import media_bytes
-from aiperf_dataset_synthetic import Synthetic
+from aiperf_dataset_synthetic.dataset import Synthetic
 from aiperf_dataset_synthetic.media.frames import frames
 from aiperf_dataset_synthetic.media.noise import noise
 from aiperf_dataset_synthetic.media.options import MediaOptions

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from aiperf import Capabilities, DatasetContext
-from aiperf_dataset_synthetic import Synthetic
+from aiperf_dataset_synthetic.dataset import Synthetic
 from aiperf_dataset_synthetic.options import SyntheticOptions
 
 CHAT = Capabilities(path="/chat", system_message=True, multi_turn=True, tokenizes_input=True, produces_tokens=True)

@@ -18,7 +18,7 @@ from aiperf_command_analyze_trace.analysis import TraceReport, analyse
 from aiperf_command_analyze_trace.reading import block_tokens, open_trace
 from aiperf_dataset_mooncake_trace.recorded import checked, recorded
 from aiperf_dataset_mooncake_trace.synthesis import Row, Scaling, Synthesis
-from aiperf_dataset_single_turn import Rows
+from aiperf_dataset_single_turn.dataset import Rows
 
 _MOONCAKE = "mooncake_trace"
 _USUAL_BLOCK = 512

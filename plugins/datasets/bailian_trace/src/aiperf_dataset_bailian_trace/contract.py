@@ -9,7 +9,7 @@ from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 from aiperf_dataset_synthetic.contract import WordTokens
 
-from aiperf_dataset_bailian_trace import BailianTrace
+from aiperf_dataset_bailian_trace.dataset import BailianTrace
 from aiperf_dataset_bailian_trace.options import BailianTraceOptions
 
 

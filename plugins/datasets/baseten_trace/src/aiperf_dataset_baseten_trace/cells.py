@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from aiperf import BadDataset
-from aiperf_dataset_single_turn import shown
+from aiperf_dataset_single_turn.dataset import shown
 from aiperf_rows.row_files import MOST_TIME
 
 _DIGITS = re.compile(r"-?[0-9]{1,20}", re.ASCII)

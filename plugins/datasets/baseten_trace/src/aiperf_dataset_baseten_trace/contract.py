@@ -9,7 +9,7 @@ import pytest
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
-from aiperf_dataset_baseten_trace import BasetenTrace
+from aiperf_dataset_baseten_trace.dataset import BasetenTrace
 from aiperf_dataset_baseten_trace.options import BasetenTraceOptions
 
 

@@ -9,7 +9,7 @@ from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 from aiperf_dataset_synthetic.contract import WordTokens
 
-from aiperf_dataset_burst_gpt_trace import BurstGptTrace
+from aiperf_dataset_burst_gpt_trace.dataset import BurstGptTrace
 from aiperf_dataset_burst_gpt_trace.options import BurstGptTraceOptions
 
 

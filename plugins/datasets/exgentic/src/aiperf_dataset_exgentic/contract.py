@@ -10,7 +10,7 @@ import pytest
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
-from aiperf_dataset_exgentic import Exgentic
+from aiperf_dataset_exgentic.dataset import Exgentic
 from aiperf_dataset_exgentic.options import ExgenticOptions
 
 

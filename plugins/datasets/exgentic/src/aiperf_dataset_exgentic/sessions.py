@@ -9,7 +9,7 @@ from typing import Any
 
 from aiperf import BadDataset, Capabilities, Turn
 from aiperf.sdk.model import names
-from aiperf_dataset_otel_spans import Chat, Place, SpanError, Timeline, request, sampling, tokens, tools
+from aiperf_dataset_otel_spans.dataset import Chat, Place, SpanError, Timeline, request, sampling, tokens, tools
 from aiperf_dataset_otel_spans.spans import iso_ms
 from msgspec.structs import replace
 

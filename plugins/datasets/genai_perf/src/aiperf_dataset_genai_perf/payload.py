@@ -9,7 +9,7 @@ from typing import Any
 
 from aiperf import Conversation, Dataset, DatasetContext, Turn
 from aiperf.sdk.dataset import Promise
-from aiperf_dataset_single_turn import CountedRows, Row, Rows, counted_rows, grouped
+from aiperf_dataset_single_turn.dataset import CountedRows, Row, Rows, counted_rows, grouped
 from aiperf_dataset_synthetic.blocks import Prompts
 from aiperf_dataset_synthetic.file import FileDefaults
 from msgspec.structs import replace

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext, Turn
-from aiperf_dataset_single_turn import Rows, jsonl_files, typed
+from aiperf_dataset_single_turn.dataset import Rows, jsonl_files, typed
 from aiperf_dataset_synthetic.file import FileDefaults
 
 from aiperf_dataset_genai_perf.options import PairsOptions

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from aiperf import BadDataset, Conversation, Dataset, Turn
 from aiperf.sdk.dataset import Promise
-from aiperf_dataset_single_turn import texts_of
+from aiperf_dataset_single_turn.dataset import texts_of
 from aiperf_rows.row_files import lines
 
 _HEAD_LINES = 50

@@ -9,7 +9,7 @@ from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 from aiperf_dataset_synthetic.contract import WordTokens
 
-from aiperf_dataset_mooncake_trace import MooncakeTrace
+from aiperf_dataset_mooncake_trace.dataset import MooncakeTrace
 from aiperf_dataset_mooncake_trace.options import MooncakeTraceOptions
 
 

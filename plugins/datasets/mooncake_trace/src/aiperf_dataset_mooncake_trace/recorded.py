@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiperf.sdk.trace import TraceRow
-from aiperf_dataset_single_turn import Rows
+from aiperf_dataset_single_turn.dataset import Rows
 from aiperf_dataset_single_turn.sessions import typed
 from aiperf_dataset_synthetic.blocks import PrefixHits
 from aiperf_rows.row_files import MOST_TIME, is_table, lines, row_of

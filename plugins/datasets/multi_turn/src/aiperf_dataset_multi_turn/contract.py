@@ -8,7 +8,7 @@ import pytest
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
-from aiperf_dataset_multi_turn import MultiTurn
+from aiperf_dataset_multi_turn.dataset import MultiTurn
 from aiperf_dataset_multi_turn.options import MultiTurnOptions
 
 

@@ -10,7 +10,7 @@ import pytest
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
-from aiperf_dataset_otel_spans import OtelSpans
+from aiperf_dataset_otel_spans.dataset import OtelSpans
 from aiperf_dataset_otel_spans.options import OtelSpansOptions
 
 

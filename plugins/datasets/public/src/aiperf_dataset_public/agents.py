@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aiperf import BadDataset, DatasetContext, Turn
-from aiperf_dataset_exgentic import Sessions
+from aiperf_dataset_exgentic.dataset import Sessions
 
 from aiperf_dataset_public.sets import PublicSet
 

@@ -9,7 +9,7 @@ import pytest
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract, check_row
 
-from aiperf_dataset_public import Public
+from aiperf_dataset_public.dataset import Public
 from aiperf_dataset_public.options import PublicOptions
 
 

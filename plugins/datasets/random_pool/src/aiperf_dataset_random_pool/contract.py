@@ -8,7 +8,7 @@ import pytest
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
-from aiperf_dataset_random_pool import RandomPool
+from aiperf_dataset_random_pool.dataset import RandomPool
 from aiperf_dataset_random_pool.options import RandomPoolOptions
 
 

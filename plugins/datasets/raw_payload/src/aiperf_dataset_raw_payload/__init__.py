@@ -8,7 +8,7 @@ from typing import Any
 
 from aiperf import BadDataset, Conversation, Dataset, Turn
 from aiperf.sdk.dataset import Promise
-from aiperf_dataset_single_turn import LoneRows, jsonl_files, lone_rows, texts_of, typed
+from aiperf_dataset_single_turn.dataset import LoneRows, jsonl_files, lone_rows, texts_of, typed
 from aiperf_dataset_synthetic.text import conversation_id
 from aiperf_rows.row_files import is_table, lines, row_of
 

@@ -10,7 +10,7 @@ import pytest
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
-from aiperf_dataset_sagemaker_data_capture import SagemakerDataCapture
+from aiperf_dataset_sagemaker_data_capture.dataset import SagemakerDataCapture
 from aiperf_dataset_sagemaker_data_capture.options import SagemakerDataCaptureOptions
 
 

@@ -8,7 +8,7 @@ import pytest
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
-from aiperf_dataset_single_turn import SingleTurn
+from aiperf_dataset_single_turn.dataset import SingleTurn
 from aiperf_dataset_single_turn.options import SingleTurnOptions
 
 

@@ -10,7 +10,7 @@ import pytest
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
-from aiperf_dataset_speed_bench import SpeedBench
+from aiperf_dataset_speed_bench.dataset import SpeedBench
 from aiperf_dataset_speed_bench.options import SpeedBenchOptions
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract, Words
 
-from aiperf_dataset_synthetic import Synthetic
+from aiperf_dataset_synthetic.dataset import Synthetic
 from aiperf_dataset_synthetic.options import SyntheticOptions
 
 
