@@ -4,10 +4,11 @@ usage: telemetry.py [--only NAME …] [--runs 21] [--program PATH]
 
 Runs with a source and without it take turns.  A source is *instant*, or its target *hangs* (it accepts and never answers), its
 *start* takes 30 s, or a *sample* 5 s; *default*: the source of servers' metrics, which reads truthd's page, and with
-``--no-server-metrics`` doesn't.  Each run sends ten requests; *ttft*: 300
-at 100/s beside the page of truthd, whose TTFT is held against the server's truth.  *page*: 1,040 histograms of 20 buckets, 2 MB
+``--no-server-metrics`` doesn't; *absent*: the same where truthd has no page.  Each run sends ten requests; *ttft*: 300 at
+100/s beside the page of truthd, whose TTFT is held against the server's truth.  *page*: 1,040 histograms of 20 buckets, 2 MB
 of text, of which a tenth changes from one reading to the next, three a second for 30 s; CPU time of a reading with all that
-becomes of it, and its bytes.  *wait*: 10,000 readings in 100 s, and 10, and how long the results take behind the last answer.
+becomes of it, and its bytes, with counts of two to five digits and of six.  *wait*: 10,000 readings in 100 s, and 10, and how
+long the results take behind the last answer.
 ``--program``: another ``aiperf``.
 """
 
@@ -17,16 +18,19 @@ import argparse
 import contextlib
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from bench import machine
 from tools import Load, LoadError, Ours, profile_words
 from truth import Truth, truthd
@@ -63,17 +67,23 @@ plugins:
   - {category: telemetry, name: bench, summary: A source for measurements.}
 """
 _PAGE = """
-import http.server, sys
+import http.server, itertools, random, sys
 
 BOUNDS = [*(f"{0.001 * 1.5**n:g}" for n in range(19)), "+Inf"]
 FAMILIES, EACH = 26, 40
 taken = 0
 changing = "changing" in sys.argv
+draw = random.Random(7)
+before = {}
+for at in itertools.product(range(FAMILIES), range(EACH)):
+    shares = [draw.expovariate(1) for _ in BOUNDS]
+    most = draw.uniform(2e5, 1e6) / sum(shares) if "large" in sys.argv else 0
+    before[at] = [int(most * share) for share in itertools.accumulate(shares)]
 
 def histogram(family, n, told):
     name = f"server:latency_{family}_seconds"
     labels = f'engine="0",model_name="llama-3.1-8b",place="{n}"'
-    counts = [told * 7 + (place + 1) * 3 for place in range(20)]
+    counts = [count + told * 7 + (place + 1) * 3 for place, count in enumerate(before[family, n])]
     buckets = "".join(f'{name}_bucket{{{labels},le="{le}"}} {count}.0\\n' for le, count in zip(BOUNDS, counts))
     return f"{buckets}{name}_sum{{{labels}}} {0.125 * counts[-1]}\\n{name}_count{{{labels}}} {counts[-1]}.0\\n"
 
@@ -102,18 +112,20 @@ server = http.server.HTTPServer(("127.0.0.1", 0), Page)
 print(server.server_address[1], flush=True)
 server.serve_forever()
 """
-"""A server with the page of *page*; ``changing``: a tenth of its series changes from one reading to the next."""
+"""A server with the page of *page*; ``changing``: a tenth of its series changes from one reading to the next; ``large``:
+counts of six digits."""
 _HANGING_S = 170.0
 WAYS = ("instant", "hangs", "start", "sample")
 
 
 class Took(NamedTuple):
-    """Seconds from the start of the program to the first request, from the last answer to the end, and in all; the mean error
-    of TTFT in µs."""
+    """Seconds from the start of the program to the first request, from the last answer to the end, and in all; CPU time of all
+    its processes in s; the mean error of TTFT in µs."""
 
     first_s: float
     behind_s: float
     whole_s: float
+    cpu_s: float
     error_us: float = 0.0
 
 
@@ -134,11 +146,12 @@ def run(
 ) -> Took:
     server.reset()
     words = [*profile_words(program, server.port, load, str(folder), "builtin"), *more]
-    began_ns, began_s = time.time_ns(), time.monotonic()
+    began_ns, began_s, before = time.time_ns(), time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, timeout=_HANGING_S
     )
-    ended_ns, whole_s = time.time_ns(), time.monotonic() - began_s
+    ended_ns, whole_s, after = time.time_ns(), time.monotonic() - began_s, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     seen = server.requests()
     if len(seen.received) != load.requests:
         raise LoadError(f"{len(seen.received)} of {load.requests} requests were answered")
@@ -147,7 +160,7 @@ def run(
         report = json.loads((folder / "profile_export_aiperf.json").read_text())
         error_us = 1000 * report["time_to_first_token"]["avg"] - float((seen.written - seen.arrived).mean()) / 1000
     first, last = int(seen.arrived.min()), int(seen.last.max())
-    return Took((first - began_ns) / 1e9, (ended_ns - last) / 1e9, whole_s, error_us)
+    return Took((first - began_ns) / 1e9, (ended_ns - last) / 1e9, whole_s, cpu_s, error_us)
 
 
 def pairs(program: str, way: str, load: Load, runs: int, base: Path) -> tuple[list[Took], list[Took]]:
@@ -159,7 +172,7 @@ def pairs(program: str, way: str, load: Load, runs: int, base: Path) -> tuple[li
         install(base / way / "site")
         given |= {"PYTHONPATH": str(base / way / "site"), "BENCH_TELEMETRY": way}
     without, with_source = list[Took](), list[Took]()
-    with truthd(20 if load.streaming else 0, 0) as server:
+    with truthd(20 if load.streaming else 0, 0, page=float(way != "absent")) as server:
         for number in range(-1, runs):  # the first fills caches
             order = [(without, bare, off), (with_source, given, on)]
             for found, environment, more in order if number % 2 else reversed(order):
@@ -175,7 +188,7 @@ def show(name: str, without: list[Took], with_source: list[Took]) -> None:
         return float(statistics.median(getattr(took, field) for took in found))
 
     cells = []
-    for field in ("first_s", "behind_s", "whole_s"):
+    for field in ("first_s", "behind_s", "whole_s", "cpu_s"):
         before, after = middle(without, field), middle(with_source, field)
         ratio = statistics.median(
             getattr(one, field) / getattr(other, field) for one, other in zip(with_source, without, strict=True)
@@ -214,12 +227,28 @@ class Spent(threading.Thread):
         return other - one, spent_then - spent
 
 
+def sizes_of(folder: Path, target: str) -> list[int]:
+    """Bytes on the disk of each sample of the target whose name ends so, and last those of the headers of all series."""
+    data, found, headers, number = (folder / "journal" / "telemetry-0.samples").read_bytes(), list[int](), 0, 0
+    while data:
+        end = 4 + int.from_bytes(data[:4], "little")
+        piece = data[4:end]
+        for line in msgspec.msgpack.decode(zlib.decompress(piece) if piece.startswith(b"\x78") else piece):
+            if line["type"] == "source":
+                number = next(place for place, one in enumerate(line["targets"]) if one["name"].endswith(target))
+            elif line["type"] == "sample" and line.get("target", 0) == number:
+                found.append(end)
+        headers += end if line["type"] == "series" else 0
+        data = data[end:]
+    return [*found, headers]
+
+
 def page(program: str, base: Path) -> None:
     """Reading a large page for 30 s: CPU time of the process, bytes of its file, by reading."""
-    for way in ("changing", "still"):
-        folder, interval_s = base / f"paged-{way}", 0.333
+    for number_of, way in enumerate(("changing", "still", "changing large", "still large")):
+        folder, interval_s = base / f"paged-{number_of}", 0.333
         with truthd(0, 0) as server:
-            serving = subprocess.Popen([sys.executable, "-c", _PAGE, way], stdout=subprocess.PIPE)
+            serving = subprocess.Popen([sys.executable, "-c", _PAGE, *way.split()], stdout=subprocess.PIPE)
             try:
                 assert serving.stdout is not None
                 port = int(serving.stdout.readline())
@@ -234,20 +263,12 @@ def page(program: str, base: Path) -> None:
             finally:
                 serving.kill()
                 serving.wait()
-        lines = (folder / "journal" / "telemetry-0.jsonl").read_bytes().splitlines()
-        number = next(
-            at for at, one in enumerate(json.loads(lines[0])["targets"]) if one["name"].endswith(f":{port}/metrics")
-        )
-        sizes = [
-            (len(line), bool(json.loads(line).get("whole"))) for line in lines
-            if line.startswith(b'{"type":"sample"') and json.loads(line).get("target", 0) == number
-        ]  # fmt: skip
-        headers = sum(len(line) for line in lines if line.startswith(b'{"type":"series"'))
-        later = [size for size, _ in sizes[1:]]
+        *sizes, headers = sizes_of(folder, f":{port}/metrics")
+        first, later = sizes[0], sizes[1:]
         took_s, cpu_s = spent.between(6.0, 26.0)
         print(
             f"\npage, {way}: {len(sizes)} readings; {1000 * cpu_s / took_s * interval_s:.1f} ms CPU each, all in all;"
-            f" the first has {sizes[0][0] / 1000:.1f} kB behind {headers / 1000:.0f} kB of headers,"
+            f" the first has {first / 1000:.1f} kB behind {headers / 1000:.0f} kB of headers,"
             f" the others {statistics.median(later) / 1000:.2f} kB, {max(later) / 1000:.1f} kB at most:"
             f" {10_800 * statistics.mean(later) / 1e6:.0f} MB an hour",
             flush=True,
@@ -265,23 +286,23 @@ def wait(program: str, base: Path) -> None:
                 load = Load(0, requests, 8, streaming=False, rate=10.0)
                 found.append(run(program, server, load, folder, environment, more))
                 if not more:
-                    lines = (folder / "journal" / "telemetry-0.jsonl").read_bytes().splitlines()
-                    samples = sum(line.startswith(b'{"type":"sample"') for line in lines)
+                    *sizes, _ = sizes_of(folder, f":{server.port}/metrics")
+                    samples = len(sizes)
         with_any, without = (each.behind_s for each in found)
         print(f"\nwait: {samples} readings: {with_any:.3f} s to the end; without any {without:.3f} s", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--only", nargs="*", default=["default", *WAYS, "ttft", "page", "wait"])
+    parser.add_argument("--only", nargs="*", default=["default", "absent", *WAYS, "ttft", "page", "wait"])
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--program", default=Ours().program, metavar="PATH")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         base = Path(temporary)
-        print("| source | to the first request | from the last answer to the end | in all | TTFT error |")
-        print("|---|---|---|---|---|")
-        for way in ("default", *WAYS):
+        print("| source | to the first request | from the last answer to the end | in all | CPU | TTFT error |")
+        print("|---|---|---|---|---|---|")
+        for way in ("default", "absent", *WAYS):
             if way in given.only:
                 show(way, *pairs(given.program, way, Load(0, 10, 8, streaming=False), given.runs, base))
         if "ttft" in given.only:

@@ -16,6 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from aiperf.parts.samples import read_samples
+
 _IGNORED = "TESTS_IGNORE_SIGNALS"
 """A variable: the signals that the tests, not their programs, ignore."""
 
@@ -30,6 +33,13 @@ def heed_endings() -> None:
         if signal.getsignal(number) == signal.SIG_IGN or number.name in os.environ.get(_IGNORED, ""):
             os.environ[_IGNORED] = f"{os.environ.get(_IGNORED, '')} {number.name}"  # a worker of pytest-xdist has the default
             signal.signal(number, lambda number, frame: None)
+
+
+def bytes_of(path: Path) -> bytes:
+    """The bytes of a file; of a file of samples, the lines in it: they are compressed."""
+    if path.suffix != ".samples":
+        return path.read_bytes()
+    return b"\n".join(map(msgspec.json.encode, read_samples(path)))
 
 
 @dataclass(frozen=True)

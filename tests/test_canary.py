@@ -17,7 +17,7 @@ from urllib.parse import quote
 import command_lines
 import pytest
 from command_lines import Given
-from program import Done, Program, Running
+from program import Done, Program, Running, bytes_of
 
 CANARIES = {
     "variable": "canary-variable-1", "header": "canary-header-2", "cookie": "canary-cookie-3", "url": "canary-url-4",
@@ -120,7 +120,7 @@ def carriers(texts: dict[str, str]) -> list[tuple[str, str]]:
 
 def contents(folder: Path) -> dict[str, str]:
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes().decode(errors="replace") for path in files}
+    return {str(path.relative_to(folder)): bytes_of(path).decode(errors="replace") for path in files}
 
 
 def but_answers(raw: str) -> str:

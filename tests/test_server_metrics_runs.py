@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiperf.results import open_run
 from aiperf_command_simulate.testing import Simulator, running
-from program import Done, Program
+from program import Done, Program, bytes_of
 
 PAGE = b"# TYPE lamp gauge\nlamp 1\n# TYPE odd bananas\nodd 1\n# TYPE turns_total counter\nturns_total 3\n"
 FAMILIES = {
@@ -161,7 +161,7 @@ def test_a_login_stands_in_no_file(tmp_path: Path, shared_simulator: Simulator, 
     )  # fmt: skip
     assert set(seen) == {f"Basic {login}"}
     files = [path for path in run.artifacts.rglob("*") if path.is_file()]
-    assert [path for path in files if any(text in path.read_bytes() for text in (b"hushhush", login.encode()))] == []
+    assert [path for path in files if any(text in bytes_of(path) for text in (b"hushhush", login.encode()))] == []
     assert "hushhush" not in run.out + run.err
     metrics = json.loads((run.artifacts / FILES[0]).read_bytes())["metrics"]
     assert [series["endpoint_url"] for series in metrics["turns_total"]["series"]] == [f"http://127.0.0.1:{port}/metrics"]

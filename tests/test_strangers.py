@@ -21,7 +21,7 @@ from aiperf.results import open_run
 from aiperf.sdk.categories import CATEGORIES
 from aiperf_command_simulate.testing import Simulator, running
 from environments import Shelf, suite
-from program import Done, Program
+from program import Done, Program, bytes_of
 from requirements import ROOT
 
 if importlib.util.find_spec("uv_build") is None:
@@ -210,7 +210,7 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     (tea,) = [sentence for sentence in done.json()["warnings"] if " of tea " in sentence]
     took = re.fullmatch(r"4 cups of tea before profiling, which took (\d+) ns", tea)
     assert took is not None and int(took[1]) == pytest.approx(done.json()["benchmark_duration"]["avg"] * 1e9, rel=0.5)
-    assert any('"water"' in file.read_text() for file in (done.artifacts / "journal").glob("telemetry-*.jsonl"))
+    assert any(b'"water"' in bytes_of(file) for file in (done.artifacts / "journal").glob("telemetry-*.samples"))
     (tides,) = [source for source in done.json()["telemetry"] if source["source"] == "tides"]
     (water,) = [each for each in tides["series"] if each["name"] == "water"]
     assert water["stats"] == {"min": 2.5, "max": 2.5}, "a series has its extremes, as the stranger says"

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 from aiperf_command_simulate.testing import Simulator
 from environments import Shelf, projects, suite
-from program import Program
+from program import Program, bytes_of
 from requirements import ROOT
 
 pytest.importorskip("aiperf_templates", reason="aiperf-templates is not installed: pip install -e templates")
@@ -246,8 +246,8 @@ def test_those_that_are_chosen_by_name_take_part_in_a_run(made: Made, simulator:
     entries = [line["metadata"]["conversation_id"] for line in done.lines("profile_export.jsonl")]
     assert len(set(entries)) < 20, "some are used often"
     assert re.search(r"^profiling: [1-9]0 %, \d+ done$", done.err, re.MULTILINE)
-    samples = [path.read_text() for path in (done.artifacts / "journal").glob("telemetry-*.jsonl")]
-    assert any("my_source_load" in text for text in samples)
+    samples = [bytes_of(path) for path in (done.artifacts / "journal").glob("telemetry-*.samples")]
+    assert any(b"my_source_load" in text for text in samples)
     (source,) = [each for each in results["telemetry"] if each["source"] != "server_metrics"]
     assert [*source["series"][0]["stats"]] == ["last"], "a package of one's own makes the statistics"
 

@@ -1,19 +1,25 @@
-"""Samples on disk: ``journal/telemetry-<n>.jsonl`` has a line per sample, and a line per series before its first sample.
+"""Samples on disk: ``journal/telemetry-<n>.samples`` has a line per sample, and a line per series before its first sample.
 
-A sample has the values that changed.  Writers append whole lines, so a file that ``kill -9`` left can be read to its last
-sample.
+A sample has the values that changed.  Lines stand in pieces: the length of the piece (4 bytes, little-endian), then a list of
+lines in msgpack, compressed with zlib where they are long.  Writers append whole pieces, so a file that ``kill -9`` left can be
+read to its last sample.  Earlier versions wrote ``telemetry-<n>.jsonl``, a line of JSON each, which is read, too.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import accumulate
+from operator import sub
 from pathlib import Path
+from typing import BinaryIO, TypeAlias
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from aiperf.sdk.exporter import visible
+from aiperf.sdk.errors import AiperfError
 from aiperf.sdk.series import FailedSample, Line, Moment, Sample, SeriesHeader, SourceHeader, Value
 from aiperf.sdk.telemetry import Digest, Histogram, Point, SeriesKind
 
@@ -23,10 +29,31 @@ _WHOLE_NS = 60_000_000_000
 """A target's sample is written whole once in that time: a reader of a part of the file needs not go back further."""
 _MOST_EXACT = 1 << 53
 """Whole numbers from here on are written as they are."""
+_LONG = 512
+"""Bytes from which on a piece is compressed."""
+_COMPRESSED = b"\x78"
+"""The first byte of what zlib makes; no list in msgpack begins with it."""
+_SUFFIX, _OLD_SUFFIX = ".samples", ".jsonl"
+
+_StoredValue: TypeAlias = float | list[float | list[float]]
+"""Of a histogram, its sum, the first count, and how much more each further one is; where counts are no whole numbers, a list
+with the :data:`Value`."""
 
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+class _StoredSample(Struct, frozen=True, tag="sample", omit_defaults=True):
+    """A :class:`Sample` on disk."""
+
+    moment: Moment
+    values: dict[int, _StoredValue] = {}
+    timed: list[tuple[int, int, _StoredValue]] = []
+    target: int = 0
+    ended: list[int] = []
+    whole: bool = False
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[SourceHeader | SeriesHeader | _StoredSample | FailedSample]).decode
+_decode_old = msgspec.json.Decoder(Line).decode
 
 
 class _Written:
@@ -154,7 +181,9 @@ class SampleWriter:
             OSError: The disk can't be written.
         """
         new, self._new = self._new, []
-        self._write(*new, sample)
+        if new:
+            self._write(*new)
+        self._write(sample)
 
     def failed(self, at_ns: int, phase: int, why: str, target: int = 0) -> None:
         self._write(FailedSample(at_ns, phase, why, target))
@@ -182,7 +211,7 @@ class SampleWriter:
         return self._ids[key]
 
     def _write(self, *lines: Line) -> None:
-        data = visible(b"".join(_encode(line) + b"\n" for line in lines))
+        data = _piece([_stored(line) if isinstance(line, Sample) else line for line in lines])
         while data:
             data = data[os.write(self._fd, data) :]
         for line in lines:
@@ -230,7 +259,7 @@ def _number(value: float) -> float:
 
 def sample_path(journal: Path, number: int) -> Path:
     """The file of source *number*."""
-    return journal / f"telemetry-{number}.jsonl"
+    return journal / f"telemetry-{number}{_SUFFIX}"
 
 
 def folds_path(samples: Path) -> Path:
@@ -240,12 +269,71 @@ def folds_path(samples: Path) -> Path:
 
 def sample_files(journal: Path) -> list[Path]:
     """The files of all sources, by number."""
-    return sorted(journal.glob("telemetry-*.jsonl"), key=lambda path: int(path.stem.removeprefix("telemetry-")))
+    files = [path for path in journal.glob("telemetry-*") if path.suffix in (_SUFFIX, _OLD_SUFFIX)]
+    return sorted(files, key=lambda path: int(path.stem.removeprefix("telemetry-")))
 
 
 def read_samples(path: Path) -> Iterator[Line]:
-    """The lines of a file, without an unfinished last line."""
+    """The lines of a file, without an unfinished last piece.
+
+    Raises:
+        AiperfError: The file is damaged; names it, and the place.
+    """
     with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield _decode(line)
+        try:
+            yield from _old_lines(file) if path.suffix == _OLD_SUFFIX else _lines(file)
+        except (msgspec.DecodeError, zlib.error) as error:
+            raise AiperfError(f"{path} is damaged before byte {file.tell():,}: {error}") from error
+
+
+def _old_lines(file: BinaryIO) -> Iterator[Line]:
+    for line in file:
+        if line.endswith(b"\n"):
+            yield _decode_old(line)
+
+
+def _lines(file: BinaryIO) -> Iterator[Line]:
+    while len(head := file.read(4)) == 4:
+        size = int.from_bytes(head, "little")
+        piece = file.read(size)
+        if len(piece) < size:
+            return
+        for line in _decode(zlib.decompress(piece) if piece.startswith(_COMPRESSED) else piece):
+            yield _restored(line) if isinstance(line, _StoredSample) else line
+
+
+def _piece(lines: list[SourceHeader | SeriesHeader | _StoredSample | FailedSample]) -> bytes:
+    piece = _encode(lines)
+    if len(piece) >= _LONG:
+        piece = zlib.compress(piece, 1)
+    return len(piece).to_bytes(4, "little") + piece
+
+
+def _stored(sample: Sample) -> _StoredSample:
+    values = {number: _stepped(value) for number, value in sample.values.items()}
+    timed = [(number, at_ns, _stepped(value)) for number, at_ns, value in sample.timed]
+    return _StoredSample(sample.moment, values, timed, sample.target, sample.ended, sample.whole)
+
+
+def _restored(stored: _StoredSample) -> Sample:
+    values = {number: _summed(value) for number, value in stored.values.items()}
+    timed = [(number, at_ns, _summed(value)) for number, at_ns, value in stored.timed]
+    return Sample(stored.moment, values, timed, stored.target, stored.ended, stored.whole)
+
+
+def _stepped(value: Value) -> _StoredValue:
+    """The value as it takes least room: counts of buckets have few digits without those of the buckets before."""
+    if not isinstance(value, list):
+        return value
+    if type(sum(value[1:])) is not int:  # differences of others may be rounded
+        return [value]
+    return [*value[:2], *map(sub, value[2:], value[1:])]
+
+
+def _summed(stored: _StoredValue) -> Value:
+    if not isinstance(stored, list):
+        return stored
+    if stored and isinstance(stored[0], list):
+        return stored[0]
+    total, *steps = stored
+    return [total, *accumulate(steps)]  # type: ignore[list-item]

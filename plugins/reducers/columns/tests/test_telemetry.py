@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from aiperf.rundir.samples import SampleWriter, read_samples, sample_path
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.series import Line, Moment, Sample, Series, SeriesHeader, SourceHeader, Window
+from aiperf.sdk.series import Line, Moment, Sample, Series, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary, Summary
 from aiperf.sdk.telemetry import Point, SeriesDeclaration, SeriesKind, SeriesTable
 from aiperf_reducer_columns.reduce.reducer import ShardReducer
@@ -133,16 +133,6 @@ def test_the_summary_has_the_samples_of_its_phases(tmp_path: Path) -> None:
     assert source.series[0].stats == {"lines": 4, "seconds": 4, "slices": 0}
     assert not [warning for warning in warnings if "telemetry" in warning or "series" in warning]
     assert ("series", "counting") in {(used.category, used.name) for used in made.plugins}
-
-
-def test_controls_of_terminals_are_escaped_in_samples(tmp_path: Path) -> None:
-    path = sample_path(tmp_path, 0)
-    writer = SampleWriter(path, SourceHeader(sample_ref("telemetry", name="t"), 1.0))
-    writer.add([Point("g", 5.0, help="a\x9b31mb\u202ec")], Moment(1, 0, 0, 0))
-    writer.close()
-    text = path.read_text()
-    assert "\x9b" not in text and "\u202e" not in text and r"a\u009b31mb\u202ec" in text
-    assert [line.help for line in read_samples(path) if isinstance(line, SeriesHeader)] == ["a\x9b31mb\u202ec"]
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_without_exact_edges_there_are_no_folds(tmp_path: Path, bad_day: Callabl
     running = Running(tmp_path)
     bad_day(running)
     running.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["telemetry-0.jsonl"]
+    assert [path.name for path in tmp_path.iterdir()] == ["telemetry-0.samples"]
     (source,) = telemetry(tmp_path, [over(10, 11, 1)])
     assert [series.name for series in source.series] == ["g"]
 
