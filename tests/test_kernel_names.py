@@ -32,7 +32,7 @@ HOMONYMS = {
     "a scheme of URLs": {"http": "planning/target.py sdk/fetch.py"},
     "a key of a request, a column, a summary or a draw": {
         "messages": "sdk/model.py", "inputs": "sdk/model.py", "score": "sdk/columns.py",
-        "failures": "run/measured.py sdk/table.py", "measurement": "sdk/table.py",
+        "failures": "run/measured.py sdk/table.py study/reporting.py", "measurement": "sdk/table.py",
         "shuffle": "sdk/draws.py", "advice": "sdk/verdict.py",
     },
     "how quantiles are interpolated": {"linear": "sdk/definition.py"},

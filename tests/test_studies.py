@@ -114,6 +114,35 @@ def test_a_cell_that_fails_leaves_the_others_whole(study: Any) -> None:
     assert "good" in done.out and "last" in done.out
 
 
+def contents(directory: Path) -> dict[str, bytes]:
+    """All files that are made of journals."""
+    paths = (path for path in directory.rglob("*") if path.is_file() and not {"journal", "logs"} & set(path.parts))
+    found = {str(path.relative_to(directory)): path for path in paths if not path.name.endswith((".lock", "_manifest.json"))}
+    return {name: path.read_bytes() for name, path in found.items() if path.name != "inputs.json"}
+
+
+def test_a_report_makes_the_same_files_of_the_journals(study: Any, tmp_path: Path, simulator: Simulator) -> None:
+    done = study("--variant", "one: concurrency=1", "--variant", "two: request-count=3", "--num-profile-runs", 2,
+                 "--variant", "none: url=localhost:1", "--parameter-sweep-mode", "independent")  # fmt: skip
+    assert done.code == 1 and "none/trial_0001  failed" in done.err
+    before, sent = contents(done.artifacts), simulator.summary()["requests"]
+    for name in before:
+        (done.artifacts / name).unlink()
+    report = Program(tmp_path)
+    report.environment["PYTHONPATH"] = str(tmp_path / "site")
+    again = report("report", "out")
+    assert again.code == 0, again.err
+    assert contents(done.artifacts) == before and simulator.summary()["requests"] == sent
+    table = done.out[done.out.index("cell ") : done.out.index("Aggregate of")]
+    assert table in again.out and "none" in table
+    other = report("report", "out", "--output", "other")
+    assert other.code == 0 and contents(tmp_path / "other").keys() <= before.keys()
+    (done.artifacts / "study_manifest.json").unlink()
+    lost = report("report", "out")
+    assert lost.code == 1 and "no study_manifest.json" in lost.err
+    assert "aiperf report out/one/profile_runs/trial_0001" in lost.err
+
+
 def test_an_exporter_that_raises_behind_the_last_run_is_named(study: Any) -> None:
     done = study("--num-profile-runs", 2, **{ledger.FAILS: "1"})
     assert done.code == 1 and "the ledger is full" in done.err and "exporters:ledger" in done.err

@@ -1,20 +1,25 @@
-"""The parts of studies: lists and variants, seeds and places, manifests, the table."""
+"""The parts of studies: lists and variants, seeds and places, manifests and outlines, lines on runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiperf.errors import PluginError, UsageError
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.registry.registry import Registry
 from aiperf.sdk.configuration import Option, OptionTarget, OptionValue
+from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.planner import PlannedTrial, Space
-from aiperf.sdk.study import Dimension, Study, StudyCell, StudyRun
+from aiperf.sdk.study import Dimension, Objective, Study, StudyCell, StudyRun
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Result, Summary
-from aiperf.study import lists, manifests, table, trials
-from aiperf.study.manifests import RunManifest
+from aiperf.study import lists, manifests, trials
+from aiperf.study.lines import line_of
+from aiperf.study.manifests import RunManifest, StudyManifest
+from aiperf.study.outline import StudyOutline, common
+from msgspec.structs import replace
 
 OPTIONS = [Option(spec, (OptionTarget("", spec.field),)) for spec in Registry([]).kernel_options]
 
@@ -137,16 +142,25 @@ def study_of(*runs: StudyRun) -> Study:
     return Study("s", "1", Path("x"), runs, dimensions=(Dimension("profiling.concurrency", "concurrency", (1, 2, 4)),))
 
 
-def test_the_table_marks_cells_that_no_other_beats() -> None:
-    good = [run_of(0, 10, 5), run_of(1, 20, 9), run_of(2, 15, 9.5), run_of(3, 20, 9)]
-    study = study_of(*good, run_of(4, 0, 0, failed="it broke"))
-    assert table.pareto(study) == {0, 1, 3}
-    lines = table.table(study, 80).splitlines()
-    assert " ".join(lines[0].split()) == "concurrency tokens/s TTFT p99 ms ITL p99 ms latency p95 ms runs Pareto"
-    assert lines[3].split() == ["2", "-", "9.00", "-", "-", "1", "of", "1", "*"] and lines[-1].split()[-3:] == ["0", "of", "1"]
-    assert max(map(len, table.table(study, 40).splitlines())) <= 40
+def test_a_line_tells_how_a_run_ended() -> None:
+    numbers = ["20.00 requests/s", "TTFT p50 9.00 ms"]
+    assert line_of(run_of(1, 20, 9), 1, numbers) == "concurrency_2  20.00 requests/s  TTFT p50 9.00 ms"
+    assert line_of(run_of(1, 20, 9, failed="it broke"), 2, []) == "concurrency_2/trial_0001  failed: it broke"
+    again = replace(run_of(1, 20, 9), resumed=True)
+    assert line_of(again, 1, []) == "concurrency_2  measured before"
 
 
-def test_a_line_tells_of_a_run_what_a_person_looks_for() -> None:
-    assert table.line_of(run_of(1, 20, 9), 1) == "concurrency_2  20.00 requests/s  TTFT p50 9.00 ms  p99 9.00 ms"
-    assert table.line_of(run_of(1, 20, 9, failed="it broke"), 2) == "concurrency_2/trial_0001  failed: it broke"
+def test_a_study_comes_back_from_its_outline() -> None:
+    runs = (run_of(0, 10, 5), run_of(1, 20, 9, failed="it broke"))
+    objectives, design = (Objective("a", "p99", maximize=False),), {"points": [[1, 0.5], {"x": None}]}
+    study = replace(study_of(*runs), objectives=objectives, design=design, complete=False, reason="no room")
+    outline = StudyOutline.of(study, [PluginRef("exporters", "mine", "m:Mine", "acme-mine", "1.0")])
+    packed = msgspec.json.encode(StudyManifest("s", "1", "c", {}, 1, outline=outline))
+    read = msgspec.json.decode(packed, type=StudyManifest).outline
+    assert read == outline and [each.failed for each in read.unsuccessful] == ["it broke"]
+    assert read.study("s", "1", "", Path("x"), runs) == study
+
+
+def test_runs_have_in_common_what_none_has_otherwise() -> None:
+    first, second = {"a": {"x": 1, "y": 2}, "b": 3, "c": 4}, {"a": {"x": 1, "y": 5}, "b": 3, "d": 6}
+    assert common([first, second]) == {"a": {"x": 1}, "b": 3} and common([first]) == first and common([]) == {}

@@ -59,4 +59,4 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
     if recover(directory):
         log.warning("%s: a start that was killed had set the results of an earlier run aside; they are back", directory)
     summary, plan, clock = reducer_of(load_run(directory / "journal")[0]).report(directory, change)
-    return replace(summary, directory=str(directory.absolute())), plan, clock
+    return replace(summary, directory=str(directory.absolute()), study_id=plan.run.study_id), plan, clock

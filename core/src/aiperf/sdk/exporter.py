@@ -26,7 +26,7 @@ from aiperf.sdk.statistics import percentile, percentile_name
 if TYPE_CHECKING:
     from aiperf.sdk.columns import RecordBatch
     from aiperf.sdk.model import Conversation
-    from aiperf.sdk.study import Study
+    from aiperf.sdk.study import Study, StudyRun
     from aiperf.sdk.summary import Summary
 
 LEVELS = ("summary", "records", "raw")
@@ -226,11 +226,29 @@ class StudyExporter(Exporter[OptionsT]):
     """
 
     def run_ended(self, study: Study) -> None:
-        """The last of *study*'s runs has just ended, and its own files are or will be written; between loads, and briefly."""
+        """The last of *study*'s runs has just ended, and its own files are or will be written; between loads, and briefly.
+
+        ``aiperf report`` calls it for each run again, unless the exporter ``sends``.
+        """
 
     def export_study(self, study: Study) -> Sequence[Artifact]:
-        """Write what the runs have in common, behind the last run.  Deterministic: equal runs give equal bytes."""
+        """Write what the runs have in common, behind the last run, and again in ``aiperf report`` (not where it ``sends``).
+
+        Deterministic: equal runs give equal bytes.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define export_study(study)")
+
+    def line(self, study: Study, run: StudyRun) -> Sequence[str]:
+        """What the console's line on a *run* that has succeeded says of its numbers, such as ``27.52 requests/s``; () is
+        nothing.  Called once behind each run, before :meth:`run_ended`."""
+        return ()
+
+    def table(self, study: Study, width: int) -> str:
+        """The table of the runs for the console, its lines at most *width* columns long; "" is none.
+
+        Called behind :meth:`export_study`; not with ``--no-sweep-table``.
+        """
+        return ""
 
 
 class _RowExporter(Exporter[OptionsT]):

@@ -6,15 +6,18 @@ A *cell* is one combination of values; each run of it is a *trial*.  Values are 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
 from aiperf.sdk.statistics import percentile
 from aiperf.sdk.summary import Summary
 
-Setting: TypeAlias = "bool | int | float | str | list[Setting] | dict[str, Setting] | None"
-"""A value of a dimension."""
+if TYPE_CHECKING:
+    Setting: TypeAlias = "bool | int | float | str | list[Setting] | dict[str, Setting] | None"
+    """A value of a dimension."""
+else:
+    Setting = Any  # msgspec, which reads manifests, knows no type that is made of itself
 
 
 class StudyCell(Struct, frozen=True):

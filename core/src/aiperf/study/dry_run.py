@@ -14,7 +14,8 @@ from aiperf.run.start import Interruption, Signals
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.planner import PlannedTrial
 from aiperf.sdk.study import StudyRun
-from aiperf.study import table, trials
+from aiperf.study import trials
+from aiperf.study.lines import cell_line, name_of
 from aiperf.study.preparation import Preparation
 from aiperf.study.request import StudyRequest
 
@@ -87,10 +88,10 @@ def _page(prepared: Preparation, planned: Sequence[_Planned], page: str) -> str:
     lines = [f"{count:,} runs{more}, below {prepared.base}", ""]
     for each in planned:
         run = each.run
-        values = table.cell_line(run.cell)
-        name = table.name_of(run, prepared.request.space.trials)
+        values = cell_line(run.cell)
+        name = name_of(run, prepared.request.space.trials)
         lines.append(f"  {name}{f'  {values}' if values else ''}  seed {run.seed}")
-    first = table.name_of(planned[0].run, prepared.request.space.trials)
+    first = name_of(planned[0].run, prepared.request.space.trials)
     takes = f"{_clock(seconds)} of loads and pauses" if whole else "depends on the server"
     known = f"; {_clock(seconds)} are known of loads and pauses" if not whole and seconds else ""
     lines += ["", f"Time: {takes}{known}", "", f"The first run, {first}:", "", page]

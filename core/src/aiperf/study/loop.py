@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -27,14 +26,16 @@ from aiperf.rundir.artifacts import print_footer
 from aiperf.sdk.exporter import Artifact
 from aiperf.sdk.planner import PlanEnd, PlannedTrial
 from aiperf.sdk.study import Setting, Study, StudyRun
-from aiperf.study import manifests, table, trials
-from aiperf.study.exporting import StudyExporters
+from aiperf.study import manifests, trials
+from aiperf.study.exporting import StudyExporters, chosen_of
+from aiperf.study.lines import line_of, name_of
 from aiperf.study.manifests import RUN_FILE, STUDY_FILE, StudyManifest
+from aiperf.study.outline import StudyOutline, common
 from aiperf.study.places import RunPlace, TimeLeft
 from aiperf.study.preparation import Preparation
 from aiperf.study.request import StudyRequest
 from aiperf.study.resume import ResumedRun, Resumption
-from aiperf.terminal import columns, say
+from aiperf.terminal import say
 
 log = logging.getLogger(__name__)
 
@@ -71,15 +72,14 @@ class StudyLoop:
         self._request, self._kernel, self._base = request, prepared.kernel, prepared.base
         self._resumption = Resumption(self._base, self._say)
         self._manifest = self._resumption.begin(self._first_manifest(), anew=self._kernel.no_resume)
-        self._save_manifest()
-        self._exporters = StudyExporters(
-            next(iter(prepared.settings.values())), request.registry, prepared.plan, self._base, self._complain, printed=console
-        )
+        chosen = chosen_of(next(iter(prepared.settings.values())), request.registry)
+        self._exporters = StudyExporters(chosen, prepared.plan, self._base, self._complain, printed=console)
         self._runs: list[StudyRun] = []
         self._last: PlannedTrial | None = None
         self._left = TimeLeft(prepared.most)
         self._files_missing, self._said = list[str](), set[str]()
         self._config: dict[str, Any] | None = None
+        self._keep_outline(self._study("it was broken off", complete=False))
 
     def run(self) -> tuple[Study, int]:
         """All runs, then the files of the study."""
@@ -117,8 +117,8 @@ class StudyLoop:
         options = self._options_of(trial, seed, warms_up=warms_up)
         empty = StudyRun(trial.cell, trial.trial, directory, seed)
         source = self._prepared.sources[trial.cell.index]
-        name = table.name_of(empty, self._request.space.trials)
-        kept = self._resumption.kept(directory, name, options, source, drawn=base is None)
+        name = name_of(empty, self._request.space.trials)
+        kept = self._resumption.kept(empty, name, options, source, drawn=base is None)
         if kept is not None:
             self._ended(_kept(empty, kept), None)
             self._missing(name, kept.failures)
@@ -129,7 +129,7 @@ class StudyLoop:
         carried_over = _aborted(self._runs[-1]) if self._runs and not self._runs[-1].resumed else 0
 
         def write(plan: Any, journal: Path) -> None:
-            manifests.save(directory / RUN_FILE, manifests.of_run(plan, journal, empty.label, options))
+            manifests.save(directory / RUN_FILE, manifests.of_run(plan, journal, empty, options))
 
         about = self._manifest.study_id, len(self._runs) + 1, name
         place = RunPlace(*about, self._left, carried_over, self._said, write)
@@ -172,13 +172,15 @@ class StudyLoop:
         self._runs.append(run)
         if run.summary is not None:
             config = run.summary.config
-            self._config = config if self._config is None else _common([self._config, config])
+            self._config = config if self._config is None else common([self._config, config])
+        study = self._study("", complete=False)
+        numbers = [] if run.summary is None else self._exporters.line(study, run)
         if self._signals.count and run.summary is None and (run.directory / "journal").exists():
-            name = table.name_of(run, self._request.space.trials)
+            name = name_of(run, self._request.space.trials)
             self._say(f"{name}  partial: {run.failed}; what it measured is in {run.directory}")
         else:
-            self._say(table.line_of(run, self._request.space.trials))
-        self._exporters.run_ended(self._study("", complete=False))
+            self._say(line_of(run, self._request.space.trials, numbers))
+        self._exporters.run_ended(study)
         self._on_run(run)
 
     def _pause(self, trial: PlannedTrial, fleet: Fleet) -> bool:
@@ -226,6 +228,10 @@ class StudyLoop:
             self._manifest = structs.replace(self._manifest, folders=(*self._manifest.folders, name))
             self._save_manifest()
 
+    def _keep_outline(self, study: Study) -> None:
+        self._manifest = structs.replace(self._manifest, outline=StudyOutline.of(study, self._exporters.refs))
+        self._save_manifest()
+
     def _save_manifest(self) -> None:
         try:
             manifests.save(self._base / STUDY_FILE, self._manifest)
@@ -263,13 +269,15 @@ class StudyLoop:
         written: list[Artifact] = []
         if any(run.summary is not None for run in study.runs):
             written = self._exporters.export(study)
+        with contextlib.suppress(AiperfError):  # a full disk: a report says that the study was broken off
+            self._keep_outline(study)
         if self._console:
             self._print(study, written)
         return study, self._code(study)
 
     def _print(self, study: Study, written: list[Artifact]) -> None:
         if not self._kernel.no_sweep_table and study.runs:
-            print(harmless("\n" + table.table(study, columns(sys.stdout))))
+            self._exporters.print_tables(study)
         if study.reason:
             self._say(f"the runs ended before the last one that was possible: {study.reason}")
         print_footer(written)
@@ -280,7 +288,7 @@ class StudyLoop:
         if self._signals.code:
             return self._signals.code
         good = [run for run in study.runs if run.summary is not None]
-        failed = [table.name_of(run, study.trials) for run in study.runs if run.summary is None]
+        failed = [name_of(run, study.trials) for run in study.runs if run.summary is None]
         bad = bool(self._exporters.failures or self._files_missing)
         if failed:
             self._complain(f"{len(failed)} of {len(study.runs)} runs failed: {', '.join(failed)}")
@@ -332,19 +340,3 @@ def _aborted(run: StudyRun) -> int:
     """Requests of a run that the server may still work on."""
     outcomes = {} if run.summary is None else run.summary.outcomes
     return outcomes.get("aborted", 0) + outcomes.get("cancelled", 0)
-
-
-def _common(configs: list[dict[str, Any]]) -> dict[str, Any]:
-    """The values that all have alike."""
-    first, *others = configs
-    common: dict[str, Any] = {}
-    for key, value in first.items():
-        values = [other.get(key) for other in others]
-        sections = [each for each in values if isinstance(each, dict)]
-        if isinstance(value, dict) and len(sections) == len(others):
-            common[key] = _common([value, *sections])
-        elif all(each == value for each in values):
-            common[key] = value
-    return common
-
-

@@ -25,6 +25,8 @@ from aiperf.redaction import private
 from aiperf.rundir.journal import numbered
 from aiperf.sdk.exporter import atomic, visible
 from aiperf.sdk.plan import Plan
+from aiperf.sdk.study import StudyRun
+from aiperf.study.outline import StudyOutline
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +39,8 @@ _LOCK_S, _POLL_S = 3.0, 0.05
 class RunManifest(Struct, frozen=True):
     """A run that is measured.
 
+    index, cell, cell_label: of its cell, see :class:`aiperf.sdk.study.StudyCell`; index is None in manifests of earlier
+    versions.  trial: from 1.
     options: what was asked of it: options of its cell by flag, its seed, whether it warms up.  versions: of the kernel and of
     the packages of its plugins.  data: hash of the input file.  journal: size in bytes of each of its files.
     carried_over: aborted requests of the run before.  failed: why its results don't count, "" where they do.
@@ -53,11 +57,15 @@ class RunManifest(Struct, frozen=True):
     carried_over: int = 0
     failed: str = ""
     layout: int = 1
+    index: int | None = None
+    cell: str = ""
+    cell_label: str = ""
+    trial: int = 1
 
 
 class StudyManifest(Struct, frozen=True):
     """A study.  asked: options by flag, and what its space is made of.  seed: of its draws.  folders: names of those of its
-    runs, below its own."""
+    runs, below its own.  outline: as at the end of the last command; None in manifests of earlier versions."""
 
     study_id: str
     version: str
@@ -66,6 +74,7 @@ class StudyManifest(Struct, frozen=True):
     seed: int
     folders: tuple[str, ...] = ()
     layout: int = 1
+    outline: StudyOutline | None = None
 
 
 M = TypeVar("M", RunManifest, StudyManifest)
@@ -97,13 +106,14 @@ def read(path: Path, kind: type[M]) -> M | None:
         raise Unreadable(str(error)) from error
 
 
-def of_run(plan: Plan, journal: Path, label: str, options: Mapping[str, Any]) -> RunManifest:
-    """The manifest of a run whose journal is closed."""
+def of_run(plan: Plan, journal: Path, run: StudyRun, options: Mapping[str, Any]) -> RunManifest:
+    """The manifest of a *run* whose journal is closed."""
     files = [path for pattern in ("shard-*.seg", "columns-*.*") for path in numbered(journal, pattern)]
     return RunManifest(
-        label, plan.run.run_id, dict(options), plan.run.seed, versions(plan),
+        run.label, plan.run.run_id, dict(options), plan.run.seed, versions(plan),
         data_hash(None if plan.data.source is None else Path(plan.data.source)),
         {path.name: path.stat().st_size for path in files}, plan.run.carried_over,
+        index=run.cell.index, cell=run.cell.name, cell_label=run.cell.label, trial=run.trial,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from aiperf.study import manifests
 from aiperf.study.manifests import RUN_FILE, STUDY_FILE, RunManifest, StudyManifest, Unreadable, differences, free_name
 
 if TYPE_CHECKING:
+    from aiperf.sdk.study import StudyRun
     from aiperf.sdk.summary import Summary
 
 log = logging.getLogger(__name__)
@@ -86,19 +87,20 @@ class Resumption:
         self._say(f"the earlier runs are in {aside}")
 
     def kept(
-        self, directory: Path, label: str, options: Mapping[str, Any], source: Path | None, *, drawn: bool
+        self, run: StudyRun, label: str, options: Mapping[str, Any], source: Path | None, *, drawn: bool
     ) -> ResumedRun | None:
-        """The run, if it is measured; what is left of another is set aside.
+        """The run, if it is measured; what is left of another is set aside.  *label*: in sentences.
 
         *source*: its input file.  *drawn*: it draws its own seed.
 
         Raises:
             ConfigError: It was measured with other options, or can't be set aside.
         """
+        directory = run.directory
         try:
             manifest = manifests.read(directory / RUN_FILE, RunManifest)
         except Unreadable as error:
-            manifest = self._recovered(directory, label, options, str(error))
+            manifest = self._recovered(run, options, str(error))
         if manifest is None:
             if (directory / "journal").exists() or set_aside(directory):
                 self._set_aside(directory, "half", f"{label} was broken off")
@@ -117,8 +119,9 @@ class Resumption:
             return None
         return self._read(directory, manifest)
 
-    def _recovered(self, directory: Path, label: str, options: Mapping[str, Any], why_not: str) -> RunManifest | None:
+    def _recovered(self, run: StudyRun, options: Mapping[str, Any], why_not: str) -> RunManifest | None:
         """A new manifest in the place of one that can't be read, if the journal says that the run came to its end."""
+        directory = run.directory
         journal, sentence = directory / "journal", f"{directory / RUN_FILE} can't be read: {why_not}"
         try:
             plan, end = load_run(journal)[0], load_end(journal)
@@ -128,7 +131,7 @@ class Resumption:
             self._say(f"{sentence}; the run is not whole")
             return None
         self._say(f"{sentence}; the journal is whole, and the run counts")
-        manifest = manifests.of_run(plan, journal, label, options)
+        manifest = manifests.of_run(plan, journal, run, options)
         manifests.save(directory / RUN_FILE, manifest)
         return manifest
 

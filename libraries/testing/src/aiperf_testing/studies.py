@@ -130,6 +130,15 @@ class StudyExporterContract:
             self._exported(replace(study, runs=(failed, *others), complete=False, reason="it was cut short"))
             self._exported(replace(study, runs=(failed,), complete=False, reason="it was cut short"))
 
+    def test_what_it_says_on_the_console_fits(self, tmp_path: Path) -> None:
+        for study in self.studies(tmp_path):
+            made = type(self).exporter(self.target(tmp_path), type(self).options)
+            texts = [text for run in study.runs for text in made.line(study, run)]
+            assert not [text for text in texts if "\n" in text or not text], f"the words of a line are {shown(texts)}"
+            for width in (60, 120):
+                lines = made.table(study, width).splitlines()
+                assert all(len(line) <= width for line in lines), f"the table is wider than {width} columns: {shown(lines)}"
+
     def test_where_nothing_can_be_written_it_says_so_and_leaves_nothing(self, tmp_path: Path) -> None:
         if not self.writes:
             pytest.skip("it writes no file")

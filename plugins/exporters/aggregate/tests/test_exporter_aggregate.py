@@ -118,3 +118,28 @@ def test_the_console_names_the_best_cells_and_findings(tmp_path: Path, capsys: p
     slow = {tag: replace(each, stats={name: 9 * value for name, value in each.stats.items()}) for tag, each in results}
     exported(replace(study, runs=(replace(first, summary=replace(first.summary, results=slow)), *later)))
     assert "--vary-seed-per-trial" in capsys.readouterr().out
+
+
+def test_the_table_marks_cells_that_no_other_beats(tmp_path: Path) -> None:
+    study = sample_study(tmp_path, trials=2)
+    lines = Aggregate(Target(tmp_path)).table(study, 80).splitlines()
+    assert " ".join(lines[0].split()) == "concurrency tokens/s TTFT p99 ms ITL p99 ms latency p95 ms runs Pareto"
+    assert [line.split()[-2:] for line in lines[2:]] == [["2", "*"]] * 3, "throughput and latency grow together"
+    assert lines[2].split()[1] == "326.0", "the mean of both runs"
+    least = replace(study, objectives=(Objective("request_latency", "avg", maximize=False),))
+    rows = Aggregate(Target(tmp_path)).table(least, 80).splitlines()[2:]
+    assert [row.endswith("*") for row in rows] == [True, False, False]
+
+
+def test_a_narrow_table_keeps_what_tells_the_cells_apart(tmp_path: Path) -> None:
+    study = sample_study(tmp_path, trials=1)
+    study = replace(study, runs=(*study.runs[:2], replace(study.runs[2], summary=None, failed="no")))
+    lines = Aggregate(Target(tmp_path)).table(study, 40).splitlines()
+    assert max(map(len, lines)) <= 40 and lines[0].split()[0] == "concurrency" and lines[-1].split()[-3:] == ["0", "of", "1"]
+
+
+def test_repeats_have_a_row_each_and_a_line_their_numbers(tmp_path: Path) -> None:
+    study = sample_study(tmp_path, concurrencies=())
+    exporter = Aggregate(Target(tmp_path))
+    assert [line.split()[0] for line in exporter.table(study, 80).splitlines()[2:]] == ["run_0001", "run_0002"]
+    assert exporter.line(study, study.runs[0]) == ("10.50 requests/s", "TTFT p50 7.81 ms", "p99 8.81 ms")

@@ -1,15 +1,16 @@
-"""``aiperf report DIR...``: results from the journal of a run, without a server."""
+"""``aiperf report DIR...``: results from the journal of a run, or of the runs of a study, without a server."""
 
 from __future__ import annotations
 
 import logging
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from aiperf import AiperfError, Artifact, Command, ConfigError, Plan, Summary, Target, UsageError
-from aiperf.results import is_study, open_study
+from aiperf.results import is_study
 from aiperf.sdk.model import names
 from msgspec.structs import replace
 
@@ -18,8 +19,6 @@ from aiperf_command_report.rescoring import at_level, choosing, flags, regraded,
 
 log = logging.getLogger(__name__)
 
-_MOST_RUNS = 10
-"""Runs of a study that are named."""
 _RESULTS = ("profile_export_aiperf.json", "profile_export_aiperf.csv", "profile_export.jsonl", "profile_export_raw.jsonl")
 
 
@@ -102,6 +101,8 @@ class Report(Command[ReportOptions]):
         from aiperf.parts.reporting import report
 
         _check(directory)
+        if not (directory / "journal").exists() and is_study(directory):
+            return self._report_study(directory, options)
         try:
             summary, plan, clock = report(directory, lambda plan: self._plan(plan, options))
         except OSError as error:
@@ -128,6 +129,24 @@ class Report(Command[ReportOptions]):
         return whole and not failures
 
 
+    def _report_study(self, directory: Path, options: Any) -> bool:
+        """Whether every file of every run, and of all together, was written."""
+        from aiperf.parts import reporting
+
+        if options.as_json:
+            hint = f"read {directory}/**/profile_export_aiperf_sweep.json, or name one of its runs"
+            raise UsageError(f"--json prints the summary of one run, and {directory} has several", hint)
+        if options.output is not None:
+            _make(options.output)
+        change = partial(self._plan, options=options)
+        done = reporting.report_study(directory, change, options.output, verbose=options.verbose)
+        for sentence in done.failures:
+            print(f"error: {sentence}", file=sys.stderr)
+        reporting.print_footer(done.written)
+        print(f"Runs: {(options.output or directory).absolute()}", flush=True)
+        return not done.failures
+
+
 def _check(directory: Path) -> None:
     """Refuse a path that is no run of this program.
 
@@ -136,10 +155,6 @@ def _check(directory: Path) -> None:
     """
     if not directory.is_dir():
         raise AiperfError(f"{directory} is no directory", "give the artifact directory of a run")
-    if not (directory / "journal").exists() and is_study(directory):
-        runs = [run.directory for run in open_study(directory).runs]
-        why = f"{directory} holds {len(runs)} runs of a study, and a report is of one"
-        raise AiperfError(why, *(f"aiperf report {run}" for run in runs[:_MOST_RUNS]))
     if not (directory / "journal").exists() and any((directory / name).exists() for name in _RESULTS):
         raise AiperfError(
             f"{directory} holds results and no journal to compute them from: another tool wrote them, or it was removed",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aiperf import Artifact, atomic
 from aiperf.sdk.exporter import StudyExporter
-from aiperf.sdk.study import Study
+from aiperf.sdk.study import Study, StudyRun
 from aiperf_studies.cells import CellNumbers, numbers_of
 from aiperf_studies.documents import (
     AGGREGATE,
@@ -23,6 +23,7 @@ from aiperf_studies.documents import (
 from aiperf_studies.options import ConvergedOptions
 
 from aiperf_exporter_aggregate.console import lines
+from aiperf_exporter_aggregate.table import numbers_of_run, table
 
 
 class Aggregate(StudyExporter[ConvergedOptions]):
@@ -44,6 +45,12 @@ class Aggregate(StudyExporter[ConvergedOptions]):
         for line in lines(study, cells):
             print(line)
         return written
+
+    def line(self, study: Study, run: StudyRun) -> Sequence[str]:
+        return () if run.summary is None else tuple(numbers_of_run(run.summary))
+
+    def table(self, study: Study, width: int) -> str:
+        return table(study, numbers_of(study), width)
 
     def _design(self, study: Study) -> Iterator[Artifact]:
         if study.design is not None:

@@ -1,7 +1,4 @@
-"""What a person reads of several runs at their end: means with intervals, best cells, and findings.
-
-A table of a sweep's cells, and the names of suspect runs, are the kernel's.
-"""
+"""What a person reads of several runs at their end: means with intervals, best cells, and findings."""
 
 from __future__ import annotations
 
