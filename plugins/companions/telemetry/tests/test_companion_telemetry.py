@@ -50,12 +50,14 @@ from aiperf_companion_telemetry.messages import (
     Gone,
     Ready,
     Reply,
+    Rest,
     SourceStart,
     SourceTrouble,
 )
 from aiperf_companion_telemetry.process import SourceProcess
 from aiperf_testing.journals import plan_for
 from aiperf_testing.plans import sample_ref
+from msgspec.structs import replace
 
 S = 1_000_000_000
 SEEN: list[Any] = []
@@ -136,8 +138,10 @@ class Bench:
         given = EncodedOptions.of(Weather(**options)) if options else None
         listening = tuple((each, None) for each in hooks)
         folding = None if series is None else (series, None)
-        start = SourceStart(ref("telemetry", Thermometer), given, TelemetryContext(), str(path), listening, (0, 5), folding)
-        self.tell(start)
+        self.start = SourceStart(
+            ref("telemetry", Thermometer), given, TelemetryContext(), str(path), listening, (0, 5), folding
+        )
+        self.tell(self.start)
         self.until(0)
 
     def tell(self, message: Any) -> None:
@@ -202,6 +206,58 @@ def test_behind_the_last_phase_samples_go_on_until_two_agree(
         bench.until(bench.now_ns / S + 0.01)
     assert bench.now_ns / S == pytest.approx(2 + ended_s, abs=0.011)
     assert len([edge for _, edge, _ in bench.moments() if edge == END]) in (samples, samples - 1)
+
+
+class Server:
+    """Counts requests when they come and *late_s* behind their end; *others*: how many another client sends."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench, self.late_s, self.others = bench, 0.0, 0
+        self.before, self.requests, self.ended_s = 0, 0, 0.0
+
+    def sample(self) -> list[Point]:
+        whole = self.bench.now_ns / S >= self.ended_s + self.late_s
+        ended = self.before + (self.requests + self.others if whole else 0)
+        took = Histogram((0.1, math.inf), (0, ended), 0.5 * ended)
+        return [
+            Point("received", self.before + self.requests, SeriesKind.COUNTER), Point("took", took, SeriesKind.HISTOGRAM),
+            Point("tokens", 7 * ended, SeriesKind.COUNTER), Point("uptime", self.bench.now_ns, SeriesKind.COUNTER, flows=True),
+        ]  # fmt: skip
+
+    def plan(self, requests: int, *, late_s: float = 0.0, others: int = 0) -> float:
+        """Time in s from the end of a phase of two seconds to the last sample."""
+        bench = self.bench
+        begin_s = bench.now_ns / S
+        self.before += self.requests + self.others
+        self.requests, self.others = 0, 0
+        bench.tell(Edge(0, BEGIN))
+        bench.until(begin_s + 2)
+        self.requests, self.others, self.late_s, self.ended_s = requests, others, late_s, begin_s + 2
+        edge = Edge(0, END, bench.now_ns, last=True, requests=requests)
+        bench.tell(edge)
+        while edge not in bench.said:
+            bench.until(bench.now_ns / S + 0.01)
+        took_s = bench.now_ns / S - self.ended_s
+        bench.tell(Rest())
+        bench.process.step()
+        bench.tell(replace(bench.start, path=f"{bench.path}-{begin_s}"))
+        return took_s
+
+
+def test_counters_that_counted_each_request_tell_when_all_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path / "samples")
+    server = Server(bench)
+    monkeypatch.setattr(Thermometer, "sample", server.sample)
+    assert server.plan(200) == pytest.approx(0.1, abs=0.011), "nothing is known of its counters"
+    assert server.plan(100) == pytest.approx(0.02, abs=0.011)
+    assert server.plan(30) == pytest.approx(0.02, abs=0.011)
+    late = server.plan(50, late_s=0.05)
+    assert late == pytest.approx(0.2, abs=0.011), "what comes late is not missed"
+    assert server.plan(50) == pytest.approx(0.1, abs=0.011), "a server that was late is not trusted"
+    assert server.plan(50) == pytest.approx(0.02, abs=0.011)
+    assert server.plan(50, others=3) == pytest.approx(0.1, abs=0.011), "another client"
 
 
 def test_missed_samples_are_counted_and_the_interval_keeps_its_phase(tmp_path: Path) -> None:

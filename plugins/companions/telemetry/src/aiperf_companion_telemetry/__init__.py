@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from aiperf import PhasePlan, Plan
+from aiperf import PhasePlan, Plan, Snapshot
 from aiperf.parts.processes import SideProcess, fate
 from aiperf.parts.samples import sample_path
 from aiperf.sdk.companion import Companion, CompanionContext, Waiting
@@ -100,6 +100,8 @@ class Telemetry(Companion[None]):
         self._built_s: float | None = None
         self._finish_s: float | None = None
         self._loaded = False
+        self._ended = 0
+        """Requests that have ended in the phase at hand."""
         self._flush_s = flush_s()
 
     @classmethod
@@ -163,13 +165,16 @@ class Telemetry(Companion[None]):
     def phase_begins(self, phase: PhasePlan) -> None:
         self._reach(Edge(phase.index, BEGIN), _BEGIN_S)
 
+    def snapshot(self, snapshot: Snapshot) -> None:
+        self._ended = snapshot.completed + snapshot.errors
+
     def phase_began(self, phase: PhasePlan, at_ns: int) -> None:
         for source in self._running:
             source.process.send(Begun(phase.index, at_ns))
 
     def phase_ended(self, phase: PhasePlan, at_ns: int) -> None:
         last = phase.index == self.context.plan.load.phases[-1].index  # its samples are taken beside the rest of the run
-        self._reach(Edge(phase.index, END, at_ns, last), 0.0 if last else _END_S)
+        self._reach(Edge(phase.index, END, at_ns, last, self._ended), 0.0 if last else _END_S)
 
     def finish(self) -> None:
         """Let the processes take their last samples, write their last folds and end; doesn't wait for them."""

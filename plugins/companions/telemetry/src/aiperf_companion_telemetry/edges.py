@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from aiperf_companion_telemetry.messages import END, Edge
 from aiperf_companion_telemetry.targets import NS, Ask, TargetLoop
 
-AGAIN_NS = NS // 10
+AGAIN_NS, SOON_NS = NS // 10, NS // 50
+"""Time between two samples that are to agree, and where the first one is known to have all."""
 _PATIENCE_NS = {False: 80_000_000, True: 180_000_000}
 """How long targets are waited for at a begin and at an end; the run waits a little longer."""
 
@@ -41,9 +42,11 @@ class Edges:
         self._waiting = {loop.number for loop in loops} - self._late
         self._ask(loops, Ask(self._first, edge.phase, edge.edge), runs=edge.edge != END)
 
-    def answered(self, target: int, asked: int, began_ns: int, *, agrees: bool, counts: bool) -> None:
+    def answered(
+        self, target: int, asked: int, began_ns: int, *, agrees: bool, counts: bool, counted: bool = False
+    ) -> None:  # fmt: skip
         """A target gave a sample, or failed to.  counts: it has counters of requests; agrees: they are those of the sample
-        before."""
+        before; counted: they have all requests of the phase, and the sample that is to agree may come soon."""
         if asked:
             self._late.discard(target)
         edge = self._edge
@@ -51,7 +54,7 @@ class Edges:
             return
         samples = self._samples[target] = self._samples.get(target, 0) + 1
         if edge.edge == END and counts and (samples == 1 or (edge.last and not agrees)):
-            self._again_ns[target] = began_ns + AGAIN_NS
+            self._again_ns[target] = began_ns + (SOON_NS if counted else AGAIN_NS)
         else:
             self._waiting.discard(target)
 

@@ -42,6 +42,7 @@ class SourceStart(Struct, frozen=True, tag=True):
 
 class Edge(Struct, frozen=True, tag=True):
     """A phase is about to begin, or has ended at the monotonic instant *at_ns*.  *edge*: BEGIN or END; *last*: of all phases.
+    *requests*: how many have ended in the phase; 0 where that isn't known.
 
     The process returns it when the samples at that edge are on disk, have failed, or don't come in time.
     """
@@ -50,6 +51,7 @@ class Edge(Struct, frozen=True, tag=True):
     edge: str
     at_ns: int = 0
     last: bool = False
+    requests: int = 0
 
 
 class Begun(Struct, frozen=True, tag=True):

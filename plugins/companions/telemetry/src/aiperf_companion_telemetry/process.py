@@ -22,6 +22,7 @@ from aiperf.sdk.errors import PluginError
 from aiperf.sdk.telemetry import Absent, TelemetrySource, TelemetryTarget
 
 from aiperf_companion_telemetry.edges import Edges
+from aiperf_companion_telemetry.exact import Exact
 from aiperf_companion_telemetry.messages import (
     BEGIN,
     END,
@@ -92,6 +93,8 @@ class SourceProcess:
         self._rests = False
         """Whether the plan is over, and its last samples are waited for."""
         self._queue = Queued(self._reply)
+        self._exact = Exact()
+        self._reached: Edge | None = None
 
     def take(self, line: bytes) -> None:
         """Take a message of the run."""
@@ -112,6 +115,7 @@ class SourceProcess:
             case Edge(phase, edge) as reached:
                 self._pass(now=True)
                 self._phase = phase if edge == BEGIN else None
+                self._reached = reached
                 self._edges.reach(reached, self.loops)
                 self._pass()
             case Begun(phase, at_ns):
@@ -170,6 +174,7 @@ class SourceProcess:
         """Sample for another plan."""
         self._stand_back()
         self._phase, self._silent = None, {loop.number for loop in self.loops}
+        self._exact.begin()
         self._hooks = self._listening()
         recording.open([(name, loop.interval_ns / NS) for name, loop in zip(self._names, self.loops, strict=True)])
         self._edges.first(self.loops, -1, runs=False)
@@ -254,8 +259,8 @@ class SourceProcess:
             if taken.points is not None:
                 name = self._start.ref.name
                 self._hooks.call("aiperf_samples_arrived", source=name, points=taken.points, moment=taken.moment)
-        counts = recording.counts(taken.target)
-        self._edges.answered(taken.target, taken.asked, taken.began_ns, agrees=agrees, counts=counts)
+        counts, counted = recording.counts(taken.target), self._exact.counted(taken, self._reached, agrees=agrees)
+        self._edges.answered(taken.target, taken.asked, taken.began_ns, agrees=agrees, counts=counts, counted=counted)
         if self._silent:
             self._silent.discard(taken.target)
             if not self._silent:
