@@ -9,7 +9,6 @@ rest then.
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import select
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 from aiperf import environment, logs
 from aiperf.errors import AiperfError
 from aiperf.processes import control
+from aiperf.processes.leftovers import Leftovers
 from aiperf.processes.local import end_with_parent, ignore_endings
 from aiperf.registry.patience import calls, no_exit
 from aiperf.registry.third_party import blamed, failure, made, why
@@ -170,8 +170,9 @@ def main(address: str, index: str) -> None:
     end_with_parent()
     line = control.Line(address, f"reducer-{index}")
     line.send(control.Hello("reducer", int(index)))
+    collect = Leftovers().collect
     while (prepare := line.next_plan()) and ReducerProcess(line, int(index), Path(prepare.journal)).run():
-        gc.collect()  # with the memory it closes files
+        collect()
         line.send(control.Released("reducer", int(index)))
     line.close()
     sys.stderr.flush()

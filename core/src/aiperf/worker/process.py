@@ -26,6 +26,7 @@ from typing import Any
 from aiperf import environment, logs
 from aiperf.errors import AiperfError
 from aiperf.processes import control
+from aiperf.processes.leftovers import Leftovers
 from aiperf.processes.local import ignore_endings
 from aiperf.registry.hooks import REQUEST_PREPARED, Hooks
 from aiperf.registry.patience import no_exit
@@ -148,7 +149,6 @@ class Worker:
             self._send(control.Ready("worker", self.index, reason))
             return
         gc.collect()
-        gc.freeze()
         gc.disable()
         self._send(control.Ready("worker", self.index))
 
@@ -338,12 +338,11 @@ def main(address: str, index: str, fds: str) -> None:
         import uvloop
 
         run = uvloop.run
-    inherited = [int(fd) for fd in fds.split(",") if fd]
+    inherited, collect = [int(fd) for fd in fds.split(",") if fd], Leftovers().collect
     with no_exit(partial(print, file=sys.stderr)):
         while (prepare := line.next_plan()) and run(_run(line, int(index), inherited, Path(prepare.journal))):
             gc.enable()
-            gc.unfreeze()
-            gc.collect()  # with the memory it closes files
+            collect()
             line.send(control.Released("worker", int(index)))
     line.close()
     sys.stderr.flush()
