@@ -1,11 +1,14 @@
 """This checkout against another one, in alternating pairs: is it slower, and by how much at least?
 
-usage: pairs.py BASE [--pairs N] [--rows NAME ...] [--scale SHARE] [--json]
+usage: pairs.py BASE [--pairs N] [--rows NAME ...] [--scale SHARE] [--wheels] [--without KEY ...] [--json FILE]
 
-BASE is a checkout of the commit before, with its environment (``make demo`` makes one).  Each row runs base and this in turn
-against truthd, first one first and then the other.  A cost's figure is the ratio this/base pair by pair: its median, and the
-bounds that hold the true median in 95 of 100 cases (order statistics of the pairs; two-sided).  *Slower* is a lower bound above
-1.03.  A latency error's figure is the median of this beside least and most of the base.
+BASE is a checkout of the commit before, with its environment (``make demo`` makes one).  *--wheels* compares what users have:
+an editable package is a directory more on ``sys.path``, into which each import looks, so a checkout with more packages starts
+later.  *--without* leaves plugins out of this checkout's runs, as ``telemetry:server_metrics``, to tell what they cost.
+
+Each row runs base and this in turn against truthd, first one first and then the other.  A cost's figure is the ratio this/base
+pair by pair: its median, and the bounds that hold the true median in 95 of 100 cases (order statistics of pairs; two-sided).
+*Slower* is a lower bound above 1.03.  A latency error's figure is the median of this beside least and most of the base.
 """
 
 from __future__ import annotations
@@ -13,18 +16,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from pathlib import Path
 from typing import Any
 
 from bench import machine
-from tools import HERE, Load, LoadError, Ours, timed
+from tools import HERE, Load, LoadError, Ours, Said, timed
 from truth import Truth, truthd
 
 SLOWER = 1.03
@@ -71,16 +75,51 @@ def interval(values: list[float], share: float = 0.95) -> tuple[float, float]:
     return values[rank], values[count - 1 - rank]
 
 
+class Without(Ours):
+    """``aiperf profile`` without these plugins."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        super().__init__()
+        self._keys = keys
+
+    def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
+        before = os.environ["AIPERF_DISABLE_PLUGINS"]
+        os.environ["AIPERF_DISABLE_PLUGINS"] = ",".join((before, *self._keys))
+        try:
+            return super().run(port, load, memory=memory)
+        finally:
+            os.environ["AIPERF_DISABLE_PLUGINS"] = before
+
+
+_PACKAGES = ("core", "templates", "suite", "libraries/*", "plugins/*/*")
+"""Folders of a checkout that have a project file each; one that is older has fewer."""
+
+
 class Checkout:
     """``aiperf`` of a checkout with an environment of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.python = folder / ".venv" / "bin" / "python"
-        self.benchmarks = folder / "benchmarks"
-        self.tool = Ours()
-        self.tool.program = str(folder / ".venv" / "bin" / "aiperf")
+    def __init__(self, folder: Path, without: Sequence[str] = ()) -> None:
+        self.folder, self.benchmarks = folder, folder / "benchmarks"
+        self.tool = Without(without) if without else Ours()
+        self._use(folder / ".venv")
         if not Path(self.tool.program).exists():
             raise SystemExit(f"{folder} has no environment: run make demo there")
+
+    def _use(self, environment: Path) -> None:
+        self.python, self.tool.program = environment / "bin" / "python", str(environment / "bin" / "aiperf")
+
+    def install_wheels(self, where: Path) -> None:
+        """Use an environment *where* with wheels of all packages, and with what this checkout's environment has beside them."""
+        packages = [str(each.parent) for place in _PACKAGES for each in self.folder.glob(f"{place}/pyproject.toml")]
+        shutil.copytree(self.folder / ".venv", where, symlinks=True)
+        for each in (where / "pyvenv.cfg", *(where / "bin").iterdir()):
+            if each.is_file() and not each.is_symlink():
+                each.write_bytes(each.read_bytes().replace(bytes(self.folder / ".venv"), bytes(where)))
+        install = ["install", "--no-deps", "--no-build-isolation", "--force-reinstall"]
+        path = f"{where / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        words = [str(where / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", *install, *packages]
+        subprocess.run(words, env={**os.environ, "PATH": path}, check=True)
+        self._use(where)
 
     def reduced(self, kind: str, requests: int) -> dict[str, float]:
         """Cost of reducing a made-up run, by that checkout's own program (their journals differ)."""
@@ -187,11 +226,17 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=9, help="pairs of each row (default 9)")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=[*ROWS], metavar="NAME", help=f"of {', '.join(ROWS)}")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of requests (default 1)")
+    parser.add_argument("--wheels", action="store_true", help="install both sides' packages from wheels first, as users do")
+    parser.add_argument("--without", nargs="+", default=(), metavar="KEY", help="plugins that this checkout's runs don't have")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there, too")
     options = parser.parse_args()
-    pairs = Pairs(Checkout(options.base.resolve()), Checkout(HERE.parent), options.pairs, options.scale)
+    base, this = Checkout(options.base.resolve()), Checkout(HERE.parent, options.without)
+    pairs = Pairs(base, this, options.pairs, options.scale)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each process compiles its modules anew, the larger side longer
     with tempfile.TemporaryDirectory(prefix="pairs-") as folder:
+        if options.wheels:
+            base.install_wheels(Path(folder, "base"))
+            this.install_wheels(Path(folder, "this"))
         os.chdir(folder)  # neither side finds the other's files
         for name in options.rows:
             print(f"{name} …", file=sys.stderr, flush=True)
