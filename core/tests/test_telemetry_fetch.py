@@ -60,6 +60,36 @@ def test_headers_of_the_source_replace_those_of_the_run() -> None:
     assert fetched(call)[1][0].header("Authorization") == "Basic own"
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (Send(CHUNKED), *(Send(bytes([each])) for each in b"3\r\nup \r\n"), Send(b"1;x=y\r\n1\r\n0\r\nTrailer: a\r\n\r\n")),
+        (Send(b"HTTP/1.0 200 OK\r\n\r\nup"), Send(b" 1"), Cut()),
+        (Send(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nContent-Type: no\r\n\r\n"), *PAGE[1:]),
+        (Send(answer(b"up 1") + b"HTTP/1.1 500 and more"),),
+    ],
+)
+def test_an_answer_may_come_in_any_form_of_http(steps: Sequence[Step]) -> None:
+    page, _ = fetched(lambda url: TelemetryContext().fetch(url, 30.0), Expect(), *steps)
+    assert page.body == b"up 1" and page.content_type != "no"
+
+
+def test_a_header_of_the_source_takes_the_place_of_a_common_one() -> None:
+    _, (request,) = fetched(lambda url: TelemetryContext().fetch(url, 30.0, headers={"host": "a", "user-agent": "b"}))
+    named = [name.lower() for name, _ in request.headers]
+    assert sorted(named) == ["accept-encoding", "connection", "host", "user-agent"]
+    assert (request.header("host"), request.header("user-agent")) == ("a", "b")
+
+
+@pytest.mark.parametrize(("url", "header"), [("http://h/a b", "c"), ("http://h/\u00e4", "c"), ("http://h/", "c\r\nd: e")])
+def test_nothing_is_sent_that_http_has_no_place_for(url: str, header: str) -> None:
+    with pytest.raises(FetchError, match="must be escaped, or a header has a control character"):
+        TelemetryContext().fetch(url, headers={"X": header})
+
+
 def test_a_redirect_is_an_error_and_is_not_followed() -> None:
     moved = (Expect(), Send(answer(status=302, reason="Found", headers=["Location: http://127.0.0.1:9/"])))
     with pytest.raises(FetchError, match=r"the server answers 302 Found$") as caught:
@@ -72,6 +102,11 @@ def test_a_redirect_is_an_error_and_is_not_followed() -> None:
     [
         ((Expect(), Send(answer(b"x" * 101))), 30.0, "the page has more than 100 bytes"),
         ((Expect(), Send(answer(b"x" * 50)[:-10]), Cut()), 30.0, "the page was cut, 10 bytes before its end"),
+        ((Expect(), Send(CHUNKED + b"5\r\nup"), Cut()), 30.0, "the page was cut before its end"),
+        ((Expect(), Send(CHUNKED + b"up 1")), 30.0, "the server answers no HTTP: "),
+        ((Expect(), Send(b"SSH-2.0-OpenSSH\r\n")), 30.0, "the server answers no HTTP: "),
+        ((Expect(), Send(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000), UntilClosed()), 30.0, "head has more than 65,536 bytes"),
+        ((Expect(), Send(b"HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n")), 30.0, "answers 101"),
         ((Expect(), Send(answer(status=404, reason="Not Found"))), 30.0, "the server answers 404 Not Found"),
         ((Expect(), Cut()), 30.0, "Remote end closed connection without response"),
         ((Expect(), UntilClosed()), 0.05, "timed out"),

@@ -11,7 +11,8 @@ import sys
 
 import pytest
 from aiperf import Digest, Histogram, Point, SeriesKind
-from aiperf_metric_server_metrics.page import Page, PageError
+from aiperf_metric_server_metrics.errors import PageError
+from aiperf_metric_server_metrics.page import Page
 from aiperf_metric_server_metrics.units import unit_of
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as text_families

@@ -14,8 +14,8 @@ from aiperf import Absent, FetchError, TelemetryContext
 from aiperf.sdk.telemetry import Reading, TelemetryTarget
 from aiperf_metric_server_metrics import ServerMetrics
 from aiperf_metric_server_metrics.addresses import given_address
+from aiperf_metric_server_metrics.errors import PageError
 from aiperf_metric_server_metrics.options import ServerMetricsOptions
-from aiperf_metric_server_metrics.page import PageError
 
 PAGE = b"# TYPE jobs_total counter\njobs_total 3\n"
 

@@ -8,9 +8,9 @@ from itertools import compress, count
 from operator import ne
 
 import msgspec
-from aiperf.sdk.errors import AiperfError
 from aiperf.sdk.telemetry import MOST_POINTS, Point
 
+from aiperf_metric_server_metrics.errors import PageError
 from aiperf_metric_server_metrics.families import Family, FamilyError
 from aiperf_metric_server_metrics.lines import LineError, split
 
@@ -18,14 +18,6 @@ MOST_BYTES = 64 << 20
 """The largest page, also unpacked."""
 _GZIP = b"\x1f\x8b"
 _OPENMETRICS = "application/openmetrics-text"
-
-
-class PageError(AiperfError):
-    """A body is no page of metrics.  other: it is whole, and of another kind."""
-
-    def __init__(self, why: str, *, other: bool = False) -> None:
-        super().__init__(why)
-        self.other = other
 
 
 class Page:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from aiperf.sdk.telemetry import Absent, Fetched, FetchError, Reading, TelemetryContext, TelemetryTarget
 
 from aiperf_metric_server_metrics.addresses import Address
-from aiperf_metric_server_metrics.page import Page, PageError
+from aiperf_metric_server_metrics.errors import PageError
+
+if TYPE_CHECKING:
+    from aiperf_metric_server_metrics.page import Page
 
 log = logging.getLogger("aiperf.telemetry.server_metrics")
 
@@ -25,7 +29,7 @@ class MetricsTarget(TelemetryTarget):
         self.name, self.interval_s = address.name, interval_s
         self._address, self._context, self._timeout_s = address, context, timeout_s
         self._asked, self._second, self._answered = asked, second, False
-        self._page = Page()
+        self._page: Page | None = None
 
     def sample(self) -> Reading:
         try:
@@ -40,7 +44,7 @@ class MetricsTarget(TelemetryTarget):
                 raise Absent(f"{self.name} has no metrics: {_why(error, self.name)}") from error
             raise
         self._answered = True
-        for sentence in self._page.sentences:
+        for sentence in () if self._page is None else self._page.sentences:
             log.warning("%s: %s", self.name, sentence)
         return reading
 
@@ -51,6 +55,10 @@ class MetricsTarget(TelemetryTarget):
         except FetchError as error:
             raise _explained(error) from error
         try:
+            if self._page is None:
+                from aiperf_metric_server_metrics.page import Page  # with the parsers; many servers have no page
+
+                self._page = Page()
             points = self._page.read(fetched.body, fetched.content_type)
         except PageError as error:
             raise PageError(f"{self.name}: {error.message}", other=error.other) from error
