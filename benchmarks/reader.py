@@ -106,7 +106,7 @@ class Benchmark:
                 with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_DIR")) as folder:
                     words = profile_words(Ours().program, server.port, load, folder, "builtin")
                     timed([*words, "--export-level", "raw"])
-                    found = _Run(Path(folder), server.requests())
+                    found = JudgedRun(Path(folder), server.requests())
                 for figure, share in zip(figures, (50, 99), strict=True):
                     self.table.add(figure, reader, float(np.percentile(np.abs(found.errors_ms), share)))
                 self._stamps(where, reader, found, busy)
@@ -119,7 +119,7 @@ class Benchmark:
                     if told is not None:
                         self.table.add(figure, REFERENCE, told - float(np.percentile(truth_ms, share)))
 
-    def _stamps(self, where: str, reader: str, found: _Run, busy: int) -> None:
+    def _stamps(self, where: str, reader: str, found: JudgedRun, busy: int) -> None:
         for what, name, goal in (("first contents", "first", 99.9), ("chunks", "chunk", 99.0)):
             figure = Figure(f"{where}: {what} with a stamp of their own", "%", f"≥ {goal:g}" if busy else "")
             self.table.add(figure, reader, 100 * found.measurement[f"{name}_stamp_share"])
@@ -202,7 +202,7 @@ class Benchmark:
         self.speed("start", Load(10, 10, 32), (20, 5), (wall, lambda _, ran: ran.wall_s), (cpu, lambda _, ran: ran.cpu_s))
 
 
-class _Run:
+class JudgedRun:
     """The files of a run: errors of its times to first token in ms, its measurement, bytes of segments per chunk."""
 
     def __init__(self, folder: Path, seen: Seen) -> None:

@@ -110,7 +110,7 @@ class Reference:
 
     def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
         with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
-            tokenizer = _byte_tokenizer(Path(temporary) / "tokenizer")
+            tokenizer = byte_tokenizer(Path(temporary) / "tokenizer")
             ran = timed(profile_words(self.program, port, load, f"{temporary}/out", str(tokenizer)), memory)
             report = json.loads((Path(temporary) / "out" / "profile_export_aiperf.json").read_text())
             return Said(ran.wall_s, ran.cpu_s, *_ttft(report), ran.peak_mb)
@@ -266,7 +266,7 @@ def _due_ns(artifacts: Path) -> npt.NDArray[np.int64]:
     return due_ns
 
 
-def _byte_tokenizer(folder: Path) -> Path:
+def byte_tokenizer(folder: Path) -> Path:
     """A tokenizer of 256 bytes and no merges, for a tool that would download one."""
     kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
     letters = [chr(byte) for byte in kept] + [chr(256 + n) for n in range(256 - len(kept))]
