@@ -31,11 +31,15 @@ NAMES = {
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
     "ramp": "my-rise", "verdict": "my-verdict", "table": "my-shares", "series": "my-series", "companion": "my-companion",
+    "live": "my-lookout",
     "reducer": "my-tally", "planner": "my-climb",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
 """The name of the plugin from each template."""
-IN_EVERY_RUN = ("endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks", "verdict", "table", "companion")
+IN_EVERY_RUN = (
+    "endpoint", "tokenizer", "arrivals", "schedule", "exporter", "metric", "hooks", "verdict", "table", "companion",
+    "live",
+)  # fmt: skip
 CHOSEN = ("dataset", "driver", "engine", "grader", "ramp", "sampler", "series", "telemetry", "transport", "ui", "url_strategy")
 AFTERWARDS = ("command", "definition", "plot")
 BEFORE = ("configuration",)

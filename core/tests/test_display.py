@@ -15,8 +15,10 @@ import pytest
 from aiperf.errors import PluginError
 from aiperf.run import steps
 from aiperf.run.display import Display, Elsewhere, display
+from aiperf.sdk.live import Step
 from aiperf.sdk.options import EncodedOptions
-from aiperf.sdk.ui import NoUi, Snapshot, Step, Ui
+from aiperf.sdk.snapshot import LogLine, Snapshot
+from aiperf.sdk.ui import NoUi, Ui
 from aiperf_testing.plans import sample_ref
 
 FAKES = '''
@@ -42,7 +44,7 @@ class Files(Ui):
         self.write(f"stepped {step.line()}")
 
     def log(self, line):
-        self.write(f"logged {line}")
+        self.write(f"logged {line.text}")
 
     def close(self):
         self.write("closed")
@@ -141,7 +143,7 @@ def test_a_display_that_fails_is_named_once_and_the_log_goes_on(
 
 def test_a_line_that_finds_the_display_gone_is_printed(told: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class Gone(Ui):
-        def log(self, line: str) -> None:
+        def log(self, line: LogLine) -> None:
             raise PluginError("gone")
 
     Display(Gone(), "the display").log("not lost")

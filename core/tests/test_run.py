@@ -9,7 +9,7 @@ import pytest
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.run.children import Child, Mailbox
-from aiperf.run.phase import snapshot_of
+from aiperf.run.snapshots import snapshot_of
 from aiperf.run.start import Interruption, Outcome, Signals
 from aiperf.sdk.engine import Shard
 from aiperf.sdk.plan import PhasePlan, Secrets
@@ -157,10 +157,9 @@ def test_a_fourth_dead_reducer_ends_the_run(bench: Bench) -> None:
 
 def test_a_snapshot_sums_the_workers_of_its_phase() -> None:
     counters = [control.Counters(0, 0, 5, 3, 1, 1), control.Counters(1, 0, 2, 1, 0, 1), control.Counters(2, 1, 9, 9, 0, 0)]
-    live = [control.LiveFigures(0, 3, 10.0, None), control.LiveFigures(1, 1, 30.0, None)]
-    snapshot = snapshot_of(PHASE, 2.0, counters, live)
+    snapshot = snapshot_of(PHASE, 2.0, counters)
     assert (snapshot.sent, snapshot.completed, snapshot.errors, snapshot.in_flight) == (7, 4, 1, 2)
-    assert (snapshot.share, snapshot.eta_s, snapshot.ttft_ms, snapshot.itl_ms) == (0.5, 2.0, 15.0, None)
+    assert (snapshot.share, snapshot.eta_s) == (0.5, 2.0)
 
 
 def test_a_signal_before_load_interrupts_the_run(capsys: pytest.CaptureFixture[str]) -> None:

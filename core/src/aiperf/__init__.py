@@ -20,7 +20,8 @@ _WHERE = {
     "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Case Grade Grader",
     "sdk.telemetry": "Absent Digest Histogram Point Reading SeriesDeclaration SeriesKind SeriesTable TelemetryContext"
     " TelemetrySource TelemetryTarget",
-    "sdk.fetch": "FetchError Fetched", "sdk.ui": "Snapshot Step Ui",
+    "sdk.fetch": "FetchError Fetched", "sdk.ui": "Ui",
+    "sdk.live": "LiveEnd LiveFeed LiveRun LiveView Step", "sdk.snapshot": "LogLine Snapshot",
     "sdk.metric": "Analysis MetricDeclaration Aggregation Metric MetricFamily Needs Over"
     " PerRequestMetric RequestView RunMetric Totals Unit",
     "sdk.raw_values": "RawValues", "sdk.columns": "Column Ragged RecordBatch integers ragged",
@@ -43,7 +44,8 @@ __all__ = [
     "Axis", "BadDataset", "BadResponse", "BadTokenizer", "BatchExporter", "Capabilities", "Case", "Column", "Command",
     "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Digest", "Driver",
     "DriverContext", "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure",
-    "Finding", "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LocalProcess", "Measurement", "Media",
+    "Finding", "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LiveEnd", "LiveFeed", "LiveRun", "LiveView",
+    "LocalProcess", "LogLine", "Measurement", "Media",
     "Message", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
     "Plan", "Plot", "PlotRun", "PlotSeries", "PluginError", "Point", "Ragged", "RawValues", "Reading", "Readings",
     "RecordBatch", "RequestView", "Result", "Run", "RunMetric", "Schedule", "ScheduleContext", "SeriesDeclaration",
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.fetch import Fetched, FetchError
     from aiperf.sdk.grader import Case, Grade, Grader
     from aiperf.sdk.hooks import hookimpl, hookspec
+    from aiperf.sdk.live import LiveEnd, LiveFeed, LiveRun, LiveView, Step
     from aiperf.sdk.metric import (  # isort: skip
         Aggregation, Analysis, Metric, MetricDeclaration, MetricFamily, Needs, Over, PerRequestMetric, RequestView, RunMetric,
         Totals, Unit,
@@ -84,6 +87,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.plot import Axis, Figure, Plot, PlotRun, PlotSeries
     from aiperf.sdk.raw_values import RawValues
     from aiperf.sdk.schedule import Schedule, ScheduleContext, SessionStarts
+    from aiperf.sdk.snapshot import LogLine, Snapshot
     from aiperf.sdk.summary import Measurement, Result, Summary
     from aiperf.sdk.telemetry import (  # isort: skip
         Absent, Digest, Histogram, Point, Reading, SeriesDeclaration, SeriesKind, SeriesTable, TelemetryContext,
@@ -94,6 +98,6 @@ if TYPE_CHECKING:
         NO_STAMP, RECONNECTED, RESENT, REUSED, STREAMED, Exchange, Shape, Sink, TlsPlan, Transport, TransportSettings,
         tls_context,
     )  # fmt: skip
-    from aiperf.sdk.ui import Snapshot, Step, Ui
+    from aiperf.sdk.ui import Ui
     from aiperf.sdk.url_strategy import UrlStrategy
     from aiperf.sdk.verdict import Evidence, Finding, FindingLevel, Verdict

@@ -200,6 +200,11 @@ def progress_s() -> float:
     return _time("AIPERF_UI_REALTIME_METRICS_INTERVAL", 0.1, 1000, 5)
 
 
+def log_progress_s() -> float:
+    """``AIPERF_UI_REALTIME_METRICS_INTERVAL``, here 30 s: time between the log's lines of progress."""
+    return _time("AIPERF_UI_REALTIME_METRICS_INTERVAL", 0.1, 1000, 30)
+
+
 def trace_hooks() -> bool:
     """``AIPERF_TRACE_HOOKS``, false: write every hook call to standard error."""
     return _flag("AIPERF_TRACE_HOOKS", False)

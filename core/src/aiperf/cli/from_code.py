@@ -26,6 +26,7 @@ from aiperf.run.run import execute
 from aiperf.run.start import Interruption, Signals
 from aiperf.sdk.configuration import Option, OptionValue
 from aiperf.sdk.descriptor import OptionSpec
+from aiperf.sdk.live import EndKind
 
 if TYPE_CHECKING:
     from aiperf.planning.problems import Settings
@@ -74,9 +75,9 @@ class Run:
             for level in (1, 2, 4, 8):
                 summary = run.profile(model="m", url=url, concurrency=level, artifact_dir=f"sweep/{level}")
 
-    Any options may differ between plans.  Connections, hooks and displays are each plan's own.  The data set is made again
-    where its options, its seed or its file differ, and a telemetry source is started again where its options do; what a plugin
-    keeps in its module stays.
+    Any options may differ between plans.  Connections and hooks are each plan's own; live views, and displays in processes of
+    their own, serve all of them.  The data set is made again where its options, its seed or its file differ, and a telemetry
+    source is started again where its options do; what a plugin keeps in its module stays.
 
     A process that died is replaced.  All processes are replaced
 
@@ -101,6 +102,25 @@ class Run:
         if self._fleet is None:
             raise AiperfError("this aiperf.Run is closed, and runs nothing more", "make another one: aiperf.Run()")
         return _profiled(self._fleet, words, options, console=console)
+
+    def stop(self, reason: str = "") -> bool:
+        """End the load of the plan under way as the first Ctrl-C does; its summary says ``cancelled``, and why.
+
+        From any thread.  *reason*: a clause for ``incomplete_reason``.  False where no plan is under way.
+        """
+        return self._ask(EndKind.STOP, reason)
+
+    def cancel(self, reason: str = "") -> bool:
+        """End the plan under way as the second Ctrl-C does: what is in flight is aborted.  Behind the load its results are
+        dropped, and :meth:`profile` raises AiperfError.  From any thread, as :meth:`stop`."""
+        return self._ask(EndKind.CANCEL, reason)
+
+    def _ask(self, kind: EndKind, reason: str) -> bool:
+        fleet = self._fleet
+        signals = None if fleet is None else fleet.watchers.signals
+        if signals is not None:
+            signals.ask(kind, "the program", reason)
+        return signals is not None
 
     def close(self) -> None:
         """End the processes.  May be called again."""
@@ -128,7 +148,12 @@ def _executed(fleet: Fleet, words: Sequence[str], options: Mapping[str, Value], 
         raise UsageError("--dry-run is for the command line: it has no results", "see: aiperf profile --dry-run")
     with unchanged(settings) as signals, contextlib.suppress(Interruption):
         warn_of_registry(registry)
-        return execute(settings, registry, signals, fleet, console=console).summary
+        try:
+            return execute(settings, registry, signals, fleet, console=console).summary
+        finally:
+            fleet.watchers.signals = None
+    if signals.asked is not None:
+        raise AiperfError(f"{signals.asked}, before its results")
     number = signals.code - 128
     signal.raise_signal(number)
     raise AiperfError(f"{signal.Signals(number).name} ended the run before its results")

@@ -128,7 +128,7 @@ def assembled(draft: Draft, parts: Parts) -> Plan:
 
 
 def announced(draft: Draft, plan: Plan) -> None:
-    """Show the plan to hooks and companions, which may refuse it.
+    """Show the plan to hooks, companions and live views, which may refuse it.
 
     Raises:
         ConfigErrors: All refusals.
@@ -142,6 +142,10 @@ def announced(draft: Draft, plan: Plan) -> None:
     for ref in plan.plugins.companions:
         with draft.collected(), isolated(ref, draft.warn, passing=AiperfError):
             load(ref).check(plan, plan.plugins.options_of(ref))
+    for ref in plan.plugins.live:
+        if plan.plugins.facts.get(ref.key, {}).get("checks"):
+            with draft.collected(), isolated(ref, draft.warn, passing=AiperfError):
+                load(ref).check(plan, plan.plugins.options_of(ref))
     draft.settle()
 
 
@@ -158,7 +162,9 @@ def _plugins(
         why = "no plugin of the category drivers is installed, and nothing would start requests"
         draft.errors.append(UnknownPlugin(why, INSTALL_SUITE))
     schedules = [registry.descriptor("schedules", name) for name in named["schedules"]]
+    live = draft.everything("live")
     every = [plugin for category in registry.categories() for plugin in registry.all(category)]
+    watching = [registry.descriptor("live", ref.name) for ref in live]
     return PluginPlan(
         endpoint=_MISSING if choice.descriptor is None else choice.descriptor.ref,
         transport=transport,
@@ -168,9 +174,9 @@ def _plugins(
         metrics=draft.everything("metrics"), exporters=draft.everything("exporters"),
         hooks=draft.everything("hooks"), hook_names=registry.hooks().implemented, telemetry=telemetry,
         verdicts=draft.everything("verdicts"), tables=draft.everything("tables"), series=_series(draft) if telemetry else None,
-        reducer=_reducer(draft), companions=tuple(_usable(draft, companions)),
+        reducer=_reducer(draft), companions=tuple(_usable(draft, companions)), live=live,
         samplers={plugin.name: plugin.ref for plugin in samplers}, drivers={plugin.name: plugin.ref for plugin in drivers},
-        facts={plugin.key: plugin.capabilities for plugin in (*samplers, *drivers, *schedules) if plugin.capabilities},
+        facts={one.key: one.capabilities for one in (*samplers, *drivers, *schedules, *watching) if one.capabilities},
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
         given=tuple(dict.fromkeys(field.rpartition(".")[0] for field in draft.settings.typed if ":" in field)),

@@ -252,8 +252,9 @@ class RunOptions(Options):
         help="Print the report alone, and errors; progress, log lines and warnings are in the log file only.")
     ui: Word | None = option("--ui-type", "--ui", group="Service", metavar="NAME", shown="simple on a terminal, else none",
         place="runtime.ui", help="Live display: simple, none, or the name of an installed one (dashboard).")
-    stats_interval_s: Finite = option("--stats-interval", default=0.0, ge=0, le=1000, group="Service", metavar="SECONDS",
-        place="runtime.stats_interval", help="Log the live numbers every so often; 0 doesn't.")
+    stats_interval_s: Finite | None = option("--stats-interval", ge=0, le=1000, group="Service", metavar="SECONDS",
+        shown="30 where standard error is no terminal and no display is used", place="runtime.stats_interval",
+        help="Log two lines of live numbers every so often; 0 doesn't.")
     workers_max: int | None = option("--workers-max", "--max-workers", ge=1, group="Service", metavar="INT",
         shown="from the CPUs", place="runtime.workers", help="Most worker processes; how many run is decided from the load.")
     workers: int | None = option("--workers", ge=1, le=1024, group="Service", metavar="INT", shown="from the load",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -170,8 +171,8 @@ class Draft:
 
         *studies*: only those with the capability ``studies``, which a run by itself leaves out.
 
-        With the capability ``needs_option: FIELD`` it is left out where that option is none, 0 or false; with ``needs_plugins:
-        CATEGORY`` where the run has no plugins of that category.
+        With the capability ``needs_option: FIELD`` it is left out where that option is none, false or, but for a
+        live view, 0; with ``needs_plugins: CATEGORY`` where the run has no plugins of that category.
         Hooks are registered first: a hook that can't be registered is out of use before another process loads it.
         """
         if category == "hooks" and self.registry.all(category):
@@ -191,4 +192,8 @@ class Draft:
         option, category = can.get("needs_option"), can.get("needs_plugins")
         if options is None and (plugin.options_model or option):
             return True
-        return bool((option and not vars(options).get(option)) or (category and not self.everything(category)))
+        given = vars(options).get(option) if option else None
+        there = bool(given)
+        if plugin.category == "live":
+            there = given not in (None, False, "") or bool(os.environ.get(str(can.get("variable"))))
+        return bool((option and not there) or (category and not self.everything(category)))

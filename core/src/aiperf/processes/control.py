@@ -19,7 +19,7 @@ import zmq
 from msgspec import Struct
 
 from aiperf.sdk.plan import Secrets
-from aiperf.sdk.reducer import Ended
+from aiperf.sdk.reducer import Ended, Live
 
 
 class Hello(Struct, frozen=True, tag=True):
@@ -40,9 +40,10 @@ class Prepare(Struct, frozen=True, tag=True):
 
 
 class Load(Struct, frozen=True, tag=True):
-    """The plan is whole; be ready to run it."""
+    """The plan is whole; be ready to run it.  watched: somebody looks at live numbers."""
 
     secrets: Secrets
+    watched: bool = False
 
 
 class Ready(Struct, frozen=True, tag=True):
@@ -82,7 +83,8 @@ class Counters(Struct, frozen=True, tag=True):
 
     refused: why its latest connection could not be opened, None once one could.  refusals: requests of the phase that found
     no connection to the server; reached: those that ended on one.  on_way: a request is on one now.  waiting_s: how long the
-    oldest request waits for one while none is; 0 where none does.
+    oldest request waits for one while none is; 0 where none does.  received_bytes: of the journal so far, nearly all of it
+    answers; None where the worker can't say.
     """
 
     index: int
@@ -96,6 +98,7 @@ class Counters(Struct, frozen=True, tag=True):
     reached: int = 0
     on_way: bool = False
     waiting_s: float = 0.0
+    received_bytes: int | None = None
 
 
 class PhaseEnded(Struct, frozen=True, tag=True):
@@ -128,13 +131,17 @@ class LogLines(Struct, frozen=True, tag=True):
 
 
 class LiveFigures(Struct, frozen=True, tag=True):
-    """What a reducer has seen so far: requests reduced, mean TTFT and ITL in ms; ended: requests since the message before."""
+    """What a reducer has seen so far; ended: requests since the message before."""
 
     index: int
-    done: int
-    ttft_ms: float | None
-    itl_ms: float | None
+    live: Live
     ended: list[Ended] = []
+
+
+class LivePart(Struct, frozen=True, tag=True):
+    """To the first reducer: what another one has, as :attr:`aiperf.sdk.reducer.Live.part`."""
+
+    part: bytes
 
 
 class Finish(Struct, frozen=True, tag=True):
@@ -187,7 +194,7 @@ class Released(Struct, frozen=True, tag=True):
 
 Message: TypeAlias = (
     Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | LogLines | LiveFigures
-    | Finish | Reduced | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release | Released
+    | LivePart | Finish | Reduced | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release | Released
 )  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode

@@ -152,6 +152,9 @@ _MOST_PENDING = 1 << 20
 """Bytes that wait for a process which doesn't read; more are dropped."""
 
 
+_WIDE_BYTES = 1 << 20
+
+
 _SIDES: weakref.WeakSet[SideProcess] = weakref.WeakSet()
 """Those of this process, which a fork shares."""
 
@@ -196,10 +199,24 @@ class SideProcess(LocalProcess):
         self._flush()
         return bool(self._pending)
 
+    @property
+    def waiting(self) -> int:
+        """Bytes that wait here until the pipe takes them."""
+        return len(self._pending)
+
+    def widen(self) -> None:
+        """Let the pipe hold a large message, where the system allows it."""
+        with contextlib.suppress(OSError, AttributeError):
+            fcntl.fcntl(self._to, fcntl.F_SETPIPE_SZ, _WIDE_BYTES)
+
     def send(self, message: Any) -> None:
         """Queue the message.  A process that never reads gets no more once 1 MiB waits."""
+        self.send_encoded(msgspec.json.encode(message) + b"\n")
+
+    def send_encoded(self, line: bytes) -> None:
+        """Queue a line, as :meth:`send`."""
         if len(self._pending) < _MOST_PENDING:
-            self._pending += msgspec.json.encode(message) + b"\n"
+            self._pending += line
         self._flush()
 
     def receive(self, wait_s: float = 0.0) -> list[bytes]:
@@ -212,6 +229,19 @@ class SideProcess(LocalProcess):
             self.ended_replies = True
         *lines, self._received = self._received.split(b"\n")
         return lines
+
+    def receive_some(self) -> list[bytes]:
+        """The lines that are there, of at most 64 KiB: whoever floods the pipe fills it."""
+        with contextlib.suppress(BlockingIOError, OSError):
+            self._received += os.read(self._from, 1 << 16)
+        *lines, self._received = self._received.split(b"\n")
+        self._received = self._received if len(self._received) <= _MOST_PENDING else b""
+        return lines
+
+    def finish_input(self) -> None:
+        """Send what waits, if the process takes it at once, and close its input."""
+        if not self.backlogged:
+            self.let_go()
 
     def end(self, patience_s: float) -> None:
         """Send what waits, close the process's input, wait, then kill it."""

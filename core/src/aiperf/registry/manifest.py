@@ -132,6 +132,7 @@ def with_groups(row: ManifestRow, groups: Mapping[str, tuple[OptionSpec, ...]]) 
 _FACTS = {
     "graders": "aiperf.sdk.grader:GraderCapabilities", "schedules": "aiperf.sdk.schedule:ScheduleFacts",
     "drivers": "aiperf.sdk.driver:DriverFacts", "samplers": "aiperf.sdk.sampler:SamplerFacts", "uis": "aiperf.sdk.ui:UiFacts",
+    "live": "aiperf.sdk.live:LiveFacts",
 }  # fmt: skip
 """What manifests may say of plugins, by category; the modules are only loaded where a manifest is read."""
 _BAD_FILES = "has a bad row: capabilities: files"

@@ -18,7 +18,7 @@ from aiperf.registry.third_party import blamed, made
 from aiperf.run.start import Outcome
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 from aiperf.sdk.plan import PhasePlan, Plan
-from aiperf.sdk.reducer import Ended
+from aiperf.sdk.reducer import Ended, Live
 from aiperf.worker.slots import PREFILLS, SLOTS, Progress, make_counter_fd, make_progress_fd, make_slots_fd, size_progress
 
 log = logging.getLogger(__name__)
@@ -212,7 +212,7 @@ class Mailbox:
         self.counters: dict[int, control.Counters] = {}
         self.ended: set[int] = set()
         self.phase_end_ns = 0
-        self.live: dict[int, control.LiveFigures] = {}
+        self.live: dict[int, Live] = {}
         self.fresh: list[Ended] = []
         self.reduced: set[int] = set()
         self.summarized = False
@@ -287,8 +287,10 @@ class Mailbox:
                         log.log(level, "%s", line)
                 self._logged.update(lines if once else ())
             case control.LiveFigures(index):
-                self.live[index] = message
+                self.live[index] = message.live
                 self.fresh += message.ended
+                if message.live.part:
+                    self.send(self.children.reducers[0], control.LivePart(message.live.part))
             case control.Reduced(index, trouble, rows_wait):
                 self.reduced.add(index)
                 (self.rows_wait.add if rows_wait else self.rows_wait.discard)(index)

@@ -23,9 +23,10 @@ from aiperf.registry.imports import IMPORTS
 from aiperf.registry.patience import calls, no_exit
 from aiperf.run.builder import Builder, built
 from aiperf.run.display import Display
-from aiperf.run.run import display_of
+from aiperf.run.run import in_process
 from aiperf.run.start import Interruption, Outcome, Signals, raise_open_files_limit
 from aiperf.run.steps import step
+from aiperf.run.watchers import Watchers
 from aiperf.rundir.artifacts import planned_files
 from aiperf.rundir.store import made
 from aiperf.sdk.plan import Plan, Secrets
@@ -85,9 +86,9 @@ def page_of(settings: Settings, registry: Registry, signals: Signals) -> str:
 
 def _display(plan: Plan, registry: Registry) -> Display:
     """The plan's display, if it needs no process of its own: it would show a step at most."""
-    ref = plan.plugins.ui
-    inside = ref is not None and registry.descriptor("uis", ref.name).capabilities.get("in_process")
-    return display_of(plan, registry) if inside else Display(NoUi(), "")
+    if not in_process(plan, registry):
+        return Display(NoUi(), "")
+    return Watchers().display_of(plan, in_process=True, kept=False)
 
 
 def _rehearsed(plan: Plan, settings: Settings, secrets: Secrets, signals: Signals, display: Display) -> str:

@@ -20,6 +20,7 @@ from aiperf.run.builder import Builder
 from aiperf.run.children import Children
 from aiperf.run.companions import Resting
 from aiperf.run.start import Directories, switchboard
+from aiperf.run.watchers import Watchers
 from aiperf.sdk.plan import Plan
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Fleet:
 
     kept: as given.  resting: whether no plan is under way, and processes wait for the next one.  keeps: whether those of the
     plan will.  prepare, last_message: the first and the last message of a plan to each of its processes.
-    companions: those that wait.
+    companions: those that wait.  watchers: displays and live views of all plans; they end with :meth:`close`.
 
     A study runs its plans so, between them nothing of a plan but what :meth:`settle` waits for::
 
@@ -77,7 +78,7 @@ class Fleet:
         self._surroundings: Any = None
         self._put_off: list[_PutOff] = []
         self._builder: Builder | None = None
-        self.companions = Resting()
+        self.companions, self.watchers = Resting(), Watchers()
         self.resting = self.keeps = False
 
     def builder_of(
@@ -207,6 +208,7 @@ class Fleet:
             put_off.measured.close()
         self._put_off.clear()
         self.end()
+        self.watchers.close()
 
 
 def _surroundings(plan: Plan, kernel: KernelOptions) -> Any:

@@ -39,7 +39,7 @@ class Measured:
     directory: of the run.  begin_ns, end_ns: monotonic instants of the first phase's begin and of the last answer, 0 where
     there was none.  aborted: requests that had no whole answer when the load ended.
     code: the exit code; until the files are written without what these add.  fault: why the results don't count, "" where they
-    do.  finished: whether the files are written, or can't be.
+    do.  finished: whether the files are written, or can't be.  files: absolute paths of those that are.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Measured:
         self._equipment: dict[str, Any] = {}
         self._summary: Summary | None = None
         self.directory = directories.artifacts
+        self.files: tuple[str, ...] = ()
         self.finished = False
         summary = self.summary
         self.begin_ns, self.end_ns = outcome.times.get("begin_ns", 0), outcome.times.get("last_answer_ns", 0)
@@ -162,6 +163,7 @@ class Measured:
         written = exporting.written
         for files in hooks.call("aiperf_export", summary=summary, target=to) or ():
             written += files or []
+        self.files = tuple(str(Path(artifact.path).absolute()) for artifact in written)
         if not plan.run.study_id:  # behind the last run, what sends sends the files of all
             exporting.send()
         failures = [*failures, *exporting.failures, *summary.extra.get("failures", [])]

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
 from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from aiperf import environment
 from aiperf.planning.phases import target
@@ -17,9 +14,9 @@ from aiperf.processes import control
 from aiperf.run.builder import with_flag
 from aiperf.run.children import POLL_MS, Child, no_messages
 from aiperf.run.failure import FEWEST_TO_JUDGE
-from aiperf.run.reach import TELL_S, ends_by_time
+from aiperf.run.progress import phase_every_s
+from aiperf.run.reach import ends_by_time
 from aiperf.sdk.plan import PhasePlan
-from aiperf.sdk.ui import Snapshot
 from aiperf.worker.clock import NS_PER_S
 
 if TYPE_CHECKING:
@@ -29,29 +26,27 @@ log = logging.getLogger(__name__)
 
 _LEAD_NS = 3_000_000
 """From the message that begins a phase to its start: every worker has it by then."""
-_SHOW_S = 0.25
 _CANCEL_DRAIN_NS = 5 * NS_PER_S
 """Longest time for requests in flight to finish after a signal."""
 
 
 class Phase:
-    """Drives the workers through *phase*, shows it four times a second, and ends it early at a signal or after failures."""
+    """Drives the workers through *phase*, shows it twice a second, and ends it early at a signal or after failures."""
 
     def __init__(self, phase: PhasePlan, run: PlannedRun) -> None:
         self._phase, self._run, self._outcome, self._mailbox = phase, run, run.outcome, run.mailbox
         self._timed = ends_by_time(each for each in run.plan.load.phases if each.index >= phase.index)
         self._start_ns = self._stops = 0
         self._kill_at_s: float | None = None
-        # Without an interval the log shows a warmup every 30 s, and other phases not at all.
-        warmup_s = environment.warmup_log_s() if phase.kind == "warmup" else 0.0
-        self._log_every_s = run.settings.kernel.stats_interval_s or warmup_s
-        self._shown_s, self._logged_s = 0.0, time.monotonic()
+        self._log_every_s = phase_every_s(run.showing.every_s, phase)
+        self._logged_s = time.monotonic()
 
     def run(self) -> None:
         """Return when every worker has ended the phase."""
         self._begin()
         while len(self._mailbox.ended) < self._run.plan.run.workers:
             self._mailbox.receive(POLL_MS)
+            self._run.display.heed(self._outcome.signals)
             self._run.directories.check()
             self._mailbox.watch_workers(self._phase)
             self._mailbox.watch_reducers()
@@ -71,6 +66,7 @@ class Phase:
         self._start_ns = monotonic_ns() + _LEAD_NS
         self._outcome.times.setdefault("begin_ns", self._start_ns)
         resume = control.Begin(phase.index, self._start_ns, resumed=True)
+        self._run.showing.begin_phase(phase, self._start_ns)
         mailbox.catch_up = lambda child: [resume] if child.role == "worker" else []
         log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
         for child in self._running():
@@ -119,27 +115,19 @@ class Phase:
             self._outcome.warn(failure)
 
     def _show(self) -> None:
-        """Show the phase on the display, to hooks and companions, and in the log, if the last time is long enough ago."""
+        """Show the phase, and log it where the last time is long enough ago."""
+        snapshot = self._run.showing.show(sending=self._sends())
         now_s = time.monotonic()
-        if now_s - self._shown_s < _SHOW_S:
-            return
-        self._shown_s = now_s
-        snapshot = self._tell_snapshot(monotonic_ns())
-        if self._log_every_s and now_s - self._logged_s >= self._log_every_s:
+        if snapshot is not None and self._log_every_s and now_s - self._logged_s >= self._log_every_s:
             self._logged_s = now_s
-            log.info("%s", "  ".join(snapshot.lines()))
-        self._run.display.show(snapshot)
+            for line in snapshot.lines():
+                log.info("%s", line)
 
-    def _tell_snapshot(self, at_ns: int) -> Snapshot:
-        """The numbers at a monotonic instant, which hooks and companions get."""
-        elapsed_s = (at_ns - self._start_ns) / NS_PER_S
-        counters, gap_s = self._mailbox.counters.values(), self._run.reach.gap_s
-        snapshot = snapshot_of(self._phase, elapsed_s, counters, self._mailbox.live.values(), gap_s)
-        if self._run.place is not None:
-            snapshot = replace(snapshot, cell=self._run.place.progress(snapshot.eta_s))
-        self._run.hooks.call("aiperf_snapshot", snapshot=snapshot)
-        self._run.companions.each(lambda each: each.snapshot(snapshot))
-        return snapshot
+    def _sends(self) -> bool:
+        """Whether the phase still sends, as far as it is known here."""
+        ended_ns = self._phase.duration_ns
+        over = ended_ns is not None and monotonic_ns() - self._start_ns >= ended_ns
+        return not over and not self._stops
 
     def _stop_where_asked(self) -> None:
         """Stop the workers at a signal, or once the run is incomplete; kill those that don't obey."""
@@ -165,7 +153,7 @@ class Phase:
         end_ns = max(self._mailbox.phase_end_ns, self._start_ns)
         signals = self._outcome.signals
         self._outcome.cut = self._outcome.cut or (signals.count > 0 and signals.first_ns < end_ns)
-        self._tell_snapshot(end_ns)
+        self._run.showing.end_phase(end_ns)
         self._run.companions.each(lambda each: each.phase_ended(phase, end_ns))
         self._judge_failures()
         completed, errors = self._mailbox.totals()
@@ -175,35 +163,3 @@ class Phase:
         if phase.kind == "warmup" and errors and not completed:
             self._outcome.warn("every warmup request failed")
         self._run.hooks.call("aiperf_phase_ended", plan=self._run.plan, phase=phase, servers=self._run.servers)
-
-
-def snapshot_of(
-    phase: PhasePlan, elapsed_s: float, counters: Collection[control.Counters], live: Collection[control.LiveFigures],
-    unreached_s: float = 0.0,
-) -> Snapshot:
-    """The sums of workers and reducers.  Share and time left are unknown in a phase without a size or duration."""
-    counters = [counter for counter in counters if counter.phase == phase.index]
-    completed = sum(counter.completed for counter in counters)
-    errors = sum(counter.errors for counter in counters)
-    done = completed + errors
-    shares = [] if phase.turns is None else [done / phase.turns]
-    if phase.duration_ns is not None:
-        shares.append(elapsed_s * NS_PER_S / phase.duration_ns)
-    share = max(shares, default=None)
-    return Snapshot(
-        phase.name, phase.kind, max(0.0, elapsed_s), sum(counter.sent for counter in counters), completed, errors,
-        in_flight=sum(counter.in_flight for counter in counters),
-        rate=done / elapsed_s if elapsed_s > 0 else 0.0,
-        share=share,
-        eta_s=elapsed_s * (1 - share) / share if share and share < 1 else None,
-        ttft_ms=_mean([(reducer.ttft_ms, reducer.done) for reducer in live]),
-        itl_ms=_mean([(reducer.itl_ms, reducer.done) for reducer in live]),
-        unreached_s=unreached_s if unreached_s >= TELL_S else None,
-    )  # fmt: skip
-
-
-def _mean(values: list[tuple[float | None, int]]) -> float | None:
-    """The mean of weighted values; None where none is known."""
-    known = [(value, weight) for value, weight in values if value is not None and weight]
-    total = sum(weight for _, weight in known)
-    return sum(value * weight for value, weight in known) / total if total else None

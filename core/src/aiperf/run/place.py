@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from aiperf.run.start import Outcome
     from aiperf.sdk.plan import Plan
+    from aiperf.sdk.snapshot import CellProgress
     from aiperf.sdk.summary import Summary
-    from aiperf.sdk.ui import CellProgress
 
 
 class Place(Protocol):

@@ -39,7 +39,7 @@ class ReducerProcess:
     def __init__(self, line: control.Line, index: int, journal: Path) -> None:
         self.line, self.index, self.journal = line, index, journal
         self.reduction: RunningReduction | None = None
-        self.secrets = Secrets()
+        self.secrets, self.watched = Secrets(), False
         self.over = self.released = self._guarded = False
         self._failure: str | None = None
         self._rest_ms, self._told_s = _IDLE_MS, 0.0
@@ -75,7 +75,7 @@ class ReducerProcess:
     def _handle(self, message: control.Message) -> None:
         match message:
             case control.Load():
-                self.secrets = message.secrets
+                self.secrets, self.watched = message.secrets, message.watched
                 self._warnings.secrets = message.secrets.texts
                 logs.scrub_output(message.secrets.texts)
                 self.line.send(control.Ready("reducer", self.index, self._trouble(self._load)))
@@ -86,7 +86,13 @@ class ReducerProcess:
                 trouble = trouble or self._trouble(self._tell_live)
                 rows_wait = self.reduction is not None and self.reduction.rows_wait
                 self.line.send(control.Reduced(self.index, trouble, rows_wait))
+            case control.LivePart(part) if self.reduction is not None:
+                reduction = self.reduction
+                if (failed := self._trouble(lambda: reduction.take_part(part))) is not None:
+                    self.line.send(control.LogLines(30, [f"live numbers are not of all reducers: {failed}"], once=True))
             case control.Summarize():
+                self._told_s = -_LIVE_S  # the parts of all reducers have come
+                self._trouble(self._tell_live)
                 self.line.send(control.Summarized(self._trouble(self._summarize)))
             case control.WriteRows():
                 failures: list[str] = []
@@ -116,6 +122,7 @@ class ReducerProcess:
             say=lambda level, lines: self.line.send(control.LogLines(level, lines)),
             trouble=lambda sentence: self.line.send(control.Trouble(sentence)),
             moved=self._tell_live, warned=lambda: self._warnings.sentences,
+            watched=self.watched,
         )  # fmt: skip
         self.reduction = reducer_of(job.plan).begin(job)
 
@@ -150,9 +157,7 @@ class ReducerProcess:
         if self.reduction is None or time.monotonic() - self._told_s < _LIVE_S:
             return
         self._told_s = time.monotonic()
-        live = self.reduction.live
-        ended = list(self.reduction.ended())
-        self.line.send(control.LiveFigures(self.index, live.done, live.ttft_ms, live.itl_ms, ended))
+        self.line.send(control.LiveFigures(self.index, self.reduction.live, list(self.reduction.ended())))
 
 
 def _end_with_parent() -> None:

@@ -23,7 +23,7 @@ from aiperf.registry.patience import calls, no_exit
 from aiperf.run.builder import Builder, built
 from aiperf.run.children import POLL_MS, Child, Children, Mailbox
 from aiperf.run.companions import Companions, processes
-from aiperf.run.display import Display, display
+from aiperf.run.display import Display
 from aiperf.run.failing import Failing
 from aiperf.run.fleet import Fleet
 from aiperf.run.haste import Haste
@@ -31,7 +31,9 @@ from aiperf.run.look import looked
 from aiperf.run.measured import Measured
 from aiperf.run.phase import Phase
 from aiperf.run.place import Executed, Place, tell_closed
+from aiperf.run.progress import log_every_s
 from aiperf.run.reach import Reach
+from aiperf.run.showing import Showing, told_of_end
 from aiperf.run.start import (
     Directories,
     Interruption,
@@ -46,8 +48,8 @@ from aiperf.run.steps import Far, step, unknown, watched
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.rundir.store import made
 from aiperf.sdk.fetch import Servers
+from aiperf.sdk.live import LiveEnd
 from aiperf.sdk.plan import DataPlan, Plan, Secrets
-from aiperf.sdk.ui import NoUi
 from aiperf.worker.clock import read_clocks
 
 if TYPE_CHECKING:
@@ -119,15 +121,18 @@ def measure(
         except ReadingInterrupted:
             signals.check()
             raise
-        display = display_of(plan, registry)
+        kept = fleet.kept and not (console and printed)
+        display = fleet.watchers.display_of(plan, in_process=in_process(plan, registry), kept=kept)
         stack.callback(display.close)
-        signals.say = display.interject
+        signals.say, signals.loaded, fleet.watchers.signals = display.interject, False, signals
         if console:
             logs.to_console(level, display.log, quiet=quiet, said=said)
         try:
             outcome = Outcome(signals, console=console and printed, secret_texts=secrets.texts)
-            with owner_alone(plan.output.private):
-                return _measure(plan, secrets, settings, outcome, display, registry, fleet, place, later=later)
+            with owner_alone(plan.output.private), told_of_end(display, signals):
+                measured = _measure(plan, secrets, settings, outcome, display, registry, fleet, place, later=later)
+                display.end(LiveEnd(str(measured.directory.absolute()), measured.files, measured.code))
+                return measured
         except AiperfError as error:
             error.message = scrubbed(error.message, secrets.texts)
             raise
@@ -135,13 +140,10 @@ def measure(
             raise without_room(error, plan.output) from error
 
 
-def display_of(plan: Plan, registry: Registry) -> Display:
-    """The display that the plan names."""
+def in_process(plan: Plan, registry: Registry) -> bool:
+    """Whether the run's own process calls the display that the plan names."""
     ref = plan.plugins.ui
-    if ref is None:
-        return Display(NoUi(), "")
-    in_process = bool(registry.descriptor("uis", ref.name).capabilities.get("in_process"))
-    return display(ref, plan.plugins.options.get(ref.key), in_process=in_process)
+    return ref is not None and bool(registry.descriptor("uis", ref.name).capabilities.get("in_process"))
 
 
 def _measure(
@@ -160,6 +162,7 @@ def _measure(
         logs.file_held()
         save_first(directories, plan, clock)
         beside = 0 if fleet.companions else processes(plan)  # those of the plan before go on
+        beside += fleet.watchers.views.missing(plan)
         IMPORTS.rest()
         with (
             contextlib.closing(  # forks: before any thread
@@ -183,6 +186,7 @@ def _measure(
 
 class PlannedRun:
     """One plan: what happens in which order.  *plan*: the built one, once the data set is there."""
+    # More than 20 attributes: it joins processes, companions, what watches the run, and its directories, each one object.
 
     def __init__(
         self, plan: Plan, secrets: Secrets, clock: RunClock, settings: Settings, outcome: Outcome, display: Display,
@@ -200,6 +204,8 @@ class PlannedRun:
         self.reach, self.failing, self._looks = Reach(), Failing(), dict[str, str]()
         self.haste = Haste(self.children, directories.journal)
         self.servers = Servers(plan.target, secrets.headers, self._pause)
+        self.showing = Showing(self, log_every_s(settings.kernel, plan, console=outcome.console))
+        self.showing.begin()
 
     def measure(self, builder: Builder, *, later: bool) -> Measured:
         """From the build of the data set to the summary, and to the files unless they are for *later*.
@@ -209,6 +215,7 @@ class PlannedRun:
             Interruption: A signal before the load, or a second one after it.
         """
         self.builder, self.plan = builder, self._prepare(builder)
+        self.showing.built()
         save_run(self.directories.journal, self.plan, self.clock)
         self._load()
         self.hooks.call("aiperf_run_configured", plan=self.plan, servers=self.servers)
@@ -218,6 +225,7 @@ class PlannedRun:
                 self.outcome.cut = self.outcome.signals.count > 0
                 break
             Phase(phase, self).run()
+        self.outcome.signals.loaded = self.place is None  # in a study there is still something to stop
         self.companions.each(lambda each: each.finish())
         self._end_workers()
         builder.stop()
@@ -225,6 +233,7 @@ class PlannedRun:
         self._look()
         self.companions.rest(partial(_load_exporters, self.plan))
         self._summarize()
+        self.showing.finish()
         flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
         measured = Measured(self.plan, self.clock, self.outcome, self.directories, self.hooks, flag)
         self._release_reducers()
@@ -272,10 +281,12 @@ class PlannedRun:
         until_s = time.monotonic() + seconds
         while not self.outcome.signals.count and (left_s := until_s - time.monotonic()) > 0:
             self.mailbox.receive(min(POLL_MS, max(1, round(left_s * 1000))))
+            self.display.heed(self.outcome.signals)
         return not self.outcome.signals.count
 
     def _receive(self, wait_ms: int) -> None:
         self.mailbox.receive(wait_ms)
+        self.display.heed(self.outcome.signals)
         self.outcome.signals.check()
         if (refused := self.mailbox.refused) is not None:
             raise told(refused.lines, refused.code)
@@ -287,7 +298,8 @@ class PlannedRun:
             AiperfError: One of them died, can't run the plan, or takes too long.
         """
         reducer_secrets = Secrets(options=self.secrets.options, texts=self.secrets.texts)  # it sends nothing
-        self.mailbox.announce({"worker": control.Load(self.secrets), "reducer": control.Load(reducer_secrets)})
+        to_reducers = control.Load(reducer_secrets, self.showing.watched)
+        self.mailbox.announce({"worker": control.Load(self.secrets), "reducer": to_reducers})
         self.fleet.finish_files()
         until = time.monotonic() + (limit_s := environment.start_s())
         with step(self.display, "Starting the processes of the run") as tell:
@@ -322,7 +334,7 @@ class PlannedRun:
         """Note in ``run.json``, without which there is no report, how the run ended and what its files must hold."""
         outcome, children, directory = self.outcome, self.children, self.directories.journal
         if outcome.cut:
-            outcome.incomplete = outcome.incomplete or "the run was cancelled before it was complete"
+            outcome.incomplete = outcome.incomplete or outcome.signals.asked or "the run was cancelled before it was complete"
         requests = children.shared.requests() if children.replaceable else {}
         columns = {path.name: path.stat().st_size for path in numbered(directory, "columns-*.*")}
         warnings, died = tuple(outcome.warnings), tuple(sorted(outcome.died))
@@ -388,7 +400,9 @@ class PlannedRun:
                 self.directories.check()
                 self.mailbox.watch_reducers()
                 self.haste.check()
+                self.display.heed(self.outcome.signals)
                 self._check_dropped()
+                self.showing.show_rest()
                 tell()
         if self.mailbox.failures:
             message, *hints = self.mailbox.failures[0].split("\n")

@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic_ns
@@ -23,6 +24,7 @@ from aiperf.registry.patience import calls
 from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, hold, save_run
 from aiperf.rundir.previous_results import PreviousResults, journal_of
+from aiperf.sdk.live import EndKind
 from aiperf.sdk.plan import OutputPlan, Plan
 
 log = logging.getLogger(__name__)
@@ -44,13 +46,34 @@ class Signals:
     monotonic instant.
 
     SIGHUP stays ignored where it was at the start, as nohup leaves it.  say: prints what a signal means, beside what is drawn.
-    without_load: what a signal before the load means.
+    without_load: what a signal before the load means.  asked: why the run ends, where a view or the calling program
+    asked for it, and no signal.  loaded: the load is over, and a stop has nothing to stop.
     """
 
     def __init__(self) -> None:
         self.count = self.code = self.first_ns = 0
         self.say: Callable[[str], None] = logs.print_line
         self.without_load = "there are no results"
+        self.asked: str | None = None
+        self.loaded = False
+        self._asks: deque[tuple[EndKind, str, str]] = deque(maxlen=100)
+
+    def ask(self, kind: EndKind, who: str, reason: str = "") -> None:
+        """Ask the run to end, as the first or the second Ctrl-C does; from any thread.  *who* has a *reason*, "" for none."""
+        self._asks.append((kind, who, reason))
+
+    def heed(self) -> None:
+        """Do what was asked; in the main thread, often."""
+        while self._asks:
+            kind, who, reason = self._asks.popleft()
+            wanted = 2 if kind is EndKind.CANCEL else 1
+            if self.count < wanted and not (wanted == 1 and self.loaded):
+                verb = "cancelled" if wanted == 2 else "stopped"
+                sentence = f"{who} {verb} the run{f': {reason}' if reason else ''}"
+                self.asked = self.asked or (sentence if not self.count else None)
+                self.count, self.code = wanted, self.code or 128 + signal.SIGINT
+                self.first_ns = self.first_ns or monotonic_ns()
+                self.say(f"aiperf: {sentence}")
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[Signals]:

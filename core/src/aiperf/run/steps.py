@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO, TypeAlias
 
 from aiperf.run.display import Display
-from aiperf.sdk.ui import Step
+from aiperf.sdk.live import Step
 
 log = logging.getLogger(__name__)
 

@@ -55,6 +55,8 @@ _TABLE = (
     Category("companions", "companion", "What works beside the load: sampling, waiting for a server.",
         base="aiperf.sdk.companion:Companion", every=True),
     Category("uis", "ui", "Live displays. Chosen by --ui-type.", base="aiperf.sdk.ui:Ui"),
+    Category("live", "live", "What watches runs while they go on, in a process of its own, and may end them.",
+        base="aiperf.sdk.live:LiveView", every=True),
     Category("plots", "plot", "Pictures of results. Drawn by aiperf plot."),
     Category("definitions", "definition", "What tools mean by latency and throughput. Shown by aiperf report --definitions.",
         base="aiperf.sdk.definition:Definition"),

@@ -9,7 +9,7 @@ other than none, 0 or false; ``needs_plugins: telemetry`` where the run uses plu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic
 
@@ -19,7 +19,7 @@ from aiperf.sdk.options import OptionsT
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 
 if TYPE_CHECKING:
-    from aiperf.sdk.ui import Snapshot
+    from aiperf.sdk.snapshot import LiveSeries, Snapshot
 
 
 class CompanionContext(Struct, frozen=True):
@@ -79,7 +79,11 @@ class Companion(Generic[OptionsT]):
         """The phase begins at this monotonic instant, milliseconds away; return at once."""
 
     def snapshot(self, snapshot: Snapshot) -> None:
-        """Live numbers, at most four times a second while a phase runs, and at its end with the last ones; return at once."""
+        """Live numbers, at most twice a second while a phase runs, and at its end with the last ones; return at once."""
+
+    def series(self) -> Sequence[LiveSeries]:
+        """The last values of telemetry series, asked twice a second while somebody looks; return at once."""
+        return ()
 
     def phase_ended(self, phase: PhasePlan, at_ns: int) -> None:
         """The phase ended at this monotonic instant; the next one waits for the return."""

@@ -132,7 +132,7 @@ def aiperf_request_prepared(request: HttpRequest, turn: Turn) -> HttpRequest | N
 
 @hookspec
 def aiperf_snapshot(snapshot: Snapshot) -> None:
-    """Live numbers.  Parent process, at most four times a second while a phase runs, and at its end with the last ones."""
+    """Live numbers.  Parent process, at most twice a second while a phase runs, at its end, and once all is reduced."""
 
 
 @hookspec

@@ -179,6 +179,8 @@ class MetricDeclaration:
     larger_is_better: direction of an SLO.  group, order: place on the console; order None is not shown there.
     per_record: the per-request file has each request's value.
     hidden: only other metrics read it; no file shows it.
+    headline: place among the numbers of a line of progress, which has the first two; None leaves it out.
+    objective: what the metric says of each request, ``TTFT ≤ 200 ms``, 1 where it is met, else 0; "" where it is no objective.
     rises, falls: columns, and metrics in *needs*, that make the value greater, or smaller, the greater they are.  Where one of
     them is an estimate, because reads were merged, the value then has bounds.
     """
@@ -195,6 +197,8 @@ class MetricDeclaration:
     order: int | None = None
     per_record: bool = True
     hidden: bool = False
+    headline: int | None = None
+    objective: str = ""
     rises: tuple[str, ...] = ()
     falls: tuple[str, ...] = ()
 

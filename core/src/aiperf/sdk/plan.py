@@ -265,7 +265,7 @@ class PluginPlan(Struct, frozen=True):
     url_strategy: None takes URLs in turn.  reducer: None in plans of versions that had one only.
     schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
     hook_names: by ``category:name``, the hooks that each of *hooks* implements; a plugin that is missing may implement any.
-    facts: by ``category:name``, what the manifests of the samplers, the drivers and the phases' schedules declare.
+    facts: by ``category:name``, what the manifests of samplers, drivers, live views and the phases' schedules declare.
     options: validated options by ``category:name``; secret_options: the fields that must not be written.
     shadowed: by ``category:name``, the packages that lost the name.
     given: by ``category:name``, plugins of which the user gave an option.
@@ -293,6 +293,7 @@ class PluginPlan(Struct, frozen=True):
     verdicts: tuple[PluginRef, ...] = ()
     tables: tuple[PluginRef, ...] = ()
     companions: tuple[PluginRef, ...] = ()
+    live: tuple[PluginRef, ...] = ()
     schedules: dict[str, PluginRef] = field(default_factory=dict)
     arrivals: dict[str, PluginRef] = field(default_factory=dict)
     ramps: dict[str, PluginRef] = field(default_factory=dict)

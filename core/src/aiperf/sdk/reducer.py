@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from aiperf.sdk.options import OptionsT, WithOptions
 from aiperf.sdk.plan import Plan, RunClock, Secrets
+from aiperf.sdk.snapshot import LiveDelays, LiveFailures, LiveMetric, LiveObjective
 
 if TYPE_CHECKING:
     from aiperf.sdk.endpoint import Endpoint
@@ -34,18 +35,42 @@ class Ended(Struct, frozen=True):
     cause: tuple[str, str] | None = None
 
 
-class Live(Struct):
-    """What was reduced so far: requests, and the means of TTFT and ITL in ms; None where there is none."""
+class PhaseFigures(Struct, frozen=True):
+    """What was reduced of a phase so far.
+
+    phase: its index.  reduced, failed: requests, and the failed ones among them.  late: requests that began too late; None
+    without due times.  The others as those of :class:`aiperf.sdk.snapshot.Snapshot`, and of the latest phase alone.
+    """
+
+    phase: int
+    reduced: int = 0
+    failed: int = 0
+    late: int | None = None
+    metrics: tuple[LiveMetric, ...] = ()
+    good: LiveObjective | None = None
+    objectives: tuple[LiveObjective, ...] = ()
+    failures: tuple[LiveFailures, ...] = ()
+    further_failures: int = 0
+    delays: LiveDelays = LiveDelays()
+
+
+class Live(Struct, frozen=True):
+    """What was reduced so far.
+
+    done: requests.  phases: figures of the whole run by phase, from the first reducer of a run that is watched; else empty.
+    part: what another reducer has, for :meth:`RunningReduction.take_part` of the first; empty where there is nothing new.
+    """
 
     done: int = 0
-    ttft_ms: float | None = None
-    itl_ms: float | None = None
+    phases: tuple[PhaseFigures, ...] = ()
+    part: bytes = b""
 
 
 class ReducerJob(Struct, frozen=True):
     """A reducer's part of a run: the shards whose number modulo ``plan.run.reducers`` is *index*.
 
     plan: with its secret options.  journal: the directory.  clock: the run's zero, a :class:`aiperf.sdk.plan.RunClock`.
+    watched: somebody looks at live numbers, which are to be folded; else folding them is a waste.
     say: writes lines to the run's log, at a level of ``logging``.  trouble: ends the load early, with a sentence.  moved: to be
     called between pieces of long work; it shows how far it is.  warned: what plugins have logged in this process.
     """
@@ -59,6 +84,7 @@ class ReducerJob(Struct, frozen=True):
     trouble: Callable[[str], None]
     moved: Callable[[], None]
     warned: Callable[[], Iterable[str]]
+    watched: bool = False
 
 
 class RunningReduction:
@@ -73,7 +99,12 @@ class RunningReduction:
 
     @property
     def live(self) -> Live:
+        """Live numbers, asked twice a second, and once behind :meth:`finish`; of the first reducer again before
+        :meth:`summarize`, when the parts of all have come."""
         return Live()
+
+    def take_part(self, part: bytes) -> None:
+        """Take what another reducer has; the first reducer of a watched run with several."""
 
     def ended(self) -> Sequence[Ended]:
         """Requests that were reduced since the last call, in the order of their ends; of many, the latest 100 are enough.
@@ -146,7 +177,7 @@ def plugins_used(plan: Plan, shadowed: Mapping[str, Sequence[str]] = MappingProx
     refs += [chosen.drivers[name] for name in dict.fromkeys(phase.driver for phase in plan.load.phases)]
     refs += [ref for ref in (chosen.reducer, chosen.series) if ref is not None]
     refs += [*chosen.metrics, *chosen.exporters, *chosen.telemetry, *chosen.verdicts, *chosen.tables]
-    refs += [*chosen.companions, *chosen.hooks]
+    refs += [*chosen.companions, *chosen.live, *chosen.hooks]
     given = plan.run.config.get("plugins", {})
     return tuple(
         PluginUsed(
@@ -157,4 +188,4 @@ def plugins_used(plan: Plan, shadowed: Mapping[str, Sequence[str]] = MappingProx
     )  # fmt: skip
 
 
-__all__ = ["Ended", "Live", "Reducer", "ReducerJob", "RunningReduction", "plugins_used"]
+__all__ = ["Ended", "Live", "PhaseFigures", "Reducer", "ReducerJob", "RunningReduction", "plugins_used"]

@@ -190,15 +190,16 @@ class StudyLoop:
         pause_s = trials.pause_s(self._kernel, self._last, trial)
         if pause_s >= 1:
             self._say(f"pause of {pause_s:g} s")
-        settled = fleet.settle(pause_s, self._wait)
+        settled = fleet.settle(pause_s, partial(self._wait, fleet))
         if settled.queued and not self._signals.count:
             self._complain(f"the servers still have {settled.queued:,.0f} requests after {settled.waited_s:.0f} s")
         return not self._signals.count
 
-    def _wait(self, seconds: float) -> bool:
+    def _wait(self, fleet: Fleet, seconds: float) -> bool:
         until_s = time.monotonic() + seconds
         while not self._signals.count and (left_s := until_s - time.monotonic()) > 0:
             time.sleep(min(_POLL_S, left_s))
+            fleet.watchers.heed(self._signals)
         return not self._signals.count
 
     def _options_of(self, trial: PlannedTrial, seed: int, *, warms_up: bool) -> Mapping[str, Setting]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.ui import CellProgress
+from aiperf.sdk.snapshot import CellProgress
 
 
 class TimeLeft:

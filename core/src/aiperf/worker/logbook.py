@@ -108,6 +108,11 @@ class Logbook:
             self.trouble = "the disk is too slow for the journal"
         self._queue.put(data)
 
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of all frames so far."""
+        return self._queued
+
     def close(self) -> None:
         """Write all frames and end the thread."""
         self.flush()

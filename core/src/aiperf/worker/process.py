@@ -269,7 +269,8 @@ class Worker:
         row = requests.phase.index, *requests.in_flight.counters(monotonic_ns())
         if row != self._last_counters:
             self._last_counters = row
-            self._send(control.Counters(self.index, *row))
+            share = self.share
+            self._send(control.Counters(self.index, *row, received_bytes=None if share is None else share.logbook.packed_bytes))
 
     def _write_loop_frame(self, share: Share) -> None:
         times = {

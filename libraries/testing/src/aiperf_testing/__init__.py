@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from aiperf_testing.graders import GradedAnswer, GraderContract
     from aiperf_testing.hooks import HooksContract
     from aiperf_testing.journals import Recording, Words
+    from aiperf_testing.live import LiveContract, ScriptedFeed, full_snapshot
     from aiperf_testing.manifests import check_row
     from aiperf_testing.metrics import (
         AnalysisContract,
@@ -76,6 +77,7 @@ _WHERE = {
     "hooks": ("HooksContract",),
     "journals": ("Recording", "Words"),
     "manifests": ("check_row",),
+    "live": ("LiveContract", "ScriptedFeed", "full_snapshot"),
     "metrics": (
         "AnalysisContract",
         "MetricContract",
@@ -96,6 +98,7 @@ _WHERE = {
     "server": (
         "Expect",
         "Scripted",
+    "ScriptedFeed",
         "Send",
         "answer",
     ),
@@ -141,6 +144,7 @@ __all__ = [
     "GraderContract",
     "HooksContract",
     "HttpTransportContract",
+    "LiveContract",
     "MetricContract",
     "MetricFamilyContract",
     "PlannerContract",
@@ -152,6 +156,7 @@ __all__ = [
     "SamplerContract",
     "ScheduleContract",
     "Scripted",
+    "ScriptedFeed",
     "Send",
     "SendingExporterContract",
     "SendingStudyExporterContract",
@@ -172,6 +177,7 @@ __all__ = [
     "absent",
     "answer",
     "check_row",
+    "full_snapshot",
     "sample_batch",
     "sample_evidence",
     "sample_runs",

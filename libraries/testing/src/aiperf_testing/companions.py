@@ -13,7 +13,7 @@ from aiperf.errors import AiperfError
 from aiperf.sdk.categories import CATEGORIES
 from aiperf.sdk.companion import Companion, CompanionContext, Waiting
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
-from aiperf.sdk.ui import Snapshot
+from aiperf.sdk.snapshot import Snapshot
 
 from aiperf_testing.manifests import check_row
 from aiperf_testing.plans import sample_plan

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from aiperf.sdk.ui import Snapshot, Step, Ui
+from aiperf.sdk.live import Step
+from aiperf.sdk.snapshot import LogLine
+from aiperf.sdk.ui import Ui
 
+from aiperf_testing.live import SNAPSHOTS
 from aiperf_testing.manifests import check_row
-
-SNAPSHOTS: Sequence[Snapshot] = (
-    Snapshot("warmup", "warmup", 0.0, 0, 0, 0, 0, 0.0),
-    Snapshot("warmup", "warmup", 0.25, 12, 0, 0, 12, 0.0, 0.0, None),
-    Snapshot("profiling", "profiling", 61.5, 900, 880, 3, 17, 14.3, 0.44, 78.0, 35.25, 11.5),
-    Snapshot("profiling", "profiling", 360_000.0, 10**9, 10**9, 10**8, 10**6, 123_456.789, 1.0, 0.0, 9e6, 1e-4),
-    Snapshot("profiling", "profiling", 75.0, 900, 880, 20, 0, 12.0, 0.44, 78.0, 35.25, 11.5, unreached_s=13.5),
-    Snapshot("a phase of a very long name " * 10, "profiling", 3.0, 1, 0, 1, 0, 0.3, 7.5, None),
-)
-"""States of a run: at its start, ordinary, and extreme."""
 
 
 class UiContract:
@@ -56,9 +48,9 @@ class UiContract:
 
     def test_no_line_of_the_log_is_lost(self, capfd: pytest.CaptureFixture[str]) -> None:
         made = self._made()
-        made.log("before anything is shown")
+        made.log(LogLine("before anything is shown"))
         made.show(SNAPSHOTS[2])
-        made.log("in the middle: [bold]\\[/] {} % äöü 🦜")
+        made.log(LogLine("in the middle: [bold]\\[/] {} % äöü 🦜", 30))
         made.show(SNAPSHOTS[2])
         made.close()
         out, err = capfd.readouterr()

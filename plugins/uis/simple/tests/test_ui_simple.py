@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 
 import pytest
-from aiperf.sdk.ui import Snapshot, Step
+from aiperf.sdk.live import Step
+from aiperf.sdk.snapshot import LogLine, Snapshot
 from aiperf.testing import UiContract
 from aiperf_ui_simple import Simple
 
@@ -26,10 +27,10 @@ def test_the_simple_display_redraws_two_lines_and_gives_way_to_the_log() -> None
     shown = Simple(None, stream)
     shown.show(SNAPSHOT)
     shown.show(SNAPSHOT)
-    shown.log("a line")
+    shown.log(LogLine("a line"))
     shown.close()
     drawn = stream.getvalue()
-    assert drawn.count("profiling  0:01  7 done  2 in flight  1 errors") == 2
+    assert drawn.count("profiling  0:01  0 sent  8 done  2 in flight  1 failed") == 2
     assert drawn.endswith("\r\x1b[K\x1b[1A\r\x1b[Ka line\n")
 
 
@@ -64,7 +65,7 @@ def test_log_lines_are_folded_between_words_on_a_terminal_alone(monkeypatch: pyt
     line = f"00:58:31.783 WARNING the data set is made beside the load: see {path} 漢字漢字漢字漢字漢字漢字漢字 then"
     terminal, pipe = Terminal(), io.StringIO()
     for stream in (terminal, pipe):
-        Simple(None, stream).log(line)
+        Simple(None, stream).log(LogLine(line))
     assert pipe.getvalue() == f"{line}\n"
     assert terminal.getvalue().splitlines() == [
         "00:58:31.783 WARNING the data set is", "  made beside the load: see", f"  {path}",
@@ -78,6 +79,6 @@ def test_a_terminal_that_can_not_go_back_gets_lines(monkeypatch: pytest.MonkeyPa
     shown = Simple(None, stream)
     shown.show(SNAPSHOT)
     shown.step(Step("Making the data set", 1.0))
-    shown.log("a line")
+    shown.log(LogLine("a line"))
     shown.close()
     assert not shown.draws and stream.getvalue() == "a line\n"

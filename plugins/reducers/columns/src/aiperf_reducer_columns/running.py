@@ -60,8 +60,7 @@ class ColumnsReduction(RunningReduction):
 
     @property
     def live(self) -> Live:
-        means = self.reducer.live
-        return Live(means.done, means.ttft_ms, means.itl_ms)
+        return Live(self.reducer.live.done)
 
     def ended(self) -> list[Ended]:
         return [] if self.reducer.recent is None else self.reducer.recent.taken()

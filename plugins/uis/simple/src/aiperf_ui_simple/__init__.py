@@ -8,7 +8,9 @@ import time
 from typing import TextIO
 
 from aiperf.sdk.environment import progress_s
-from aiperf.sdk.ui import Snapshot, Step, Ui, columns, fitted
+from aiperf.sdk.live import Step
+from aiperf.sdk.snapshot import LogLine, Snapshot
+from aiperf.sdk.ui import Ui, columns, fitted
 
 
 class Simple(Ui[None]):
@@ -33,9 +35,9 @@ class Simple(Ui[None]):
         if self.draws:
             self._draw(step.line())
 
-    def log(self, line: str) -> None:
+    def log(self, line: LogLine) -> None:
         self.close()
-        self._write(f"{fitted(line, self._stream)}\n")
+        self._write(f"{fitted(line.text, self._stream)}\n")
 
     def close(self) -> None:
         """Erase the lines."""

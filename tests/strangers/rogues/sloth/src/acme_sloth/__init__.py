@@ -27,7 +27,9 @@ from aiperf import (
     hookimpl,
 )  # fmt: skip
 from aiperf.sdk.companion import Companion
-from aiperf.sdk.ui import Snapshot, Step, Ui
+from aiperf.sdk.live import Step
+from aiperf.sdk.snapshot import LogLine, Snapshot
+from aiperf.sdk.ui import Ui
 
 STEER = "\x1b[2J\x9b1m\u202e"
 
@@ -96,5 +98,5 @@ class Window(Ui):
     def step(self, step: Step) -> None:
         hang("display")
 
-    def log(self, line: str) -> None:
+    def log(self, line: LogLine) -> None:
         hang("display")

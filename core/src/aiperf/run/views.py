@@ -1,0 +1,237 @@
+"""The live views of a run: their processes, what these are told, and what they ask for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from aiperf.errors import PluginError
+from aiperf.logs import print_line
+from aiperf.processes.local import SideProcess, fate
+from aiperf.redaction import harmless
+from aiperf.run.start import Signals
+from aiperf.run.viewing import (
+    Began,
+    Broke,
+    Logged,
+    Message,
+    Opened,
+    PlanEnded,
+    Shown,
+    Stepped,
+    decode_reply,
+    encode,
+)
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.live import Asked, LiveEnd, LiveRun, Said, Step
+from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.plan import Plan
+from aiperf.sdk.snapshot import LogLine, Snapshot
+
+log = logging.getLogger(__name__)
+
+_LAGS_S = 5.0
+"""A view that takes nothing for so long is said to be slow, once a plan."""
+_MOST_LINES_BYTES = 256 << 10
+"""Bytes of messages that wait for a view, beyond which it loses lines of the log."""
+_MOST_SAID = 20
+"""Sentences of a view that a plan logs."""
+_STAYS_S = 2.0
+_LONGEST_REASON = 500
+"""Characters of a view's reason that the report has."""
+
+
+class ViewProcess:
+    """The process of a view as the run sees it.  Nothing here waits for it, but :meth:`end`.
+
+    log_file: for what it prints; None leaves it the run's own output, and the terminal.
+    lost: snapshots that it was too slow for, of this plan.
+    """
+
+    def __init__(self, ref: PluginRef, options: EncodedOptions | None, *, log_file: Path | None = None) -> None:
+        self.name, self.process = str(ref), SideProcess("aiperf.run.viewing", log=log_file, foreground=log_file is None)
+        self.process.widen()
+        self.lost = self._said = 0
+        self._stuck_s: float | None = None
+        self._told = False
+        self._broke = ""
+        self.process.send(Opened(ref, options))
+
+    def send(self, message: bytes) -> None:
+        """Send a message that must not be lost."""
+        self.process.send_encoded(message)
+
+    def show(self, message: bytes) -> None:
+        """Send what the next such message makes worthless, unless something waits to be read."""
+        if not self.process.backlogged:
+            self._stuck_s = None
+            self.process.send_encoded(message)
+            return
+        self.lost += 1
+        now_s = time.monotonic()
+        self._stuck_s = now_s if self._stuck_s is None else self._stuck_s
+        if now_s - self._stuck_s >= _LAGS_S and not self._told:
+            self._told = True
+            log.warning("%s reads nothing, and loses snapshots", self.name)
+
+    def log(self, message: bytes) -> None:
+        if self.process.waiting < _MOST_LINES_BYTES:
+            self.process.send_encoded(message)
+
+    def begin(self) -> None:
+        """A plan begins."""
+        self.lost = self._said = 0
+        self._told = False
+
+    def replies(self) -> list[Asked | Said]:
+        """What it has said since the last call, at most 64 KiB of it."""
+        found: list[Asked | Said] = []
+        for line in self.process.receive_some():
+            try:
+                reply = decode_reply(line)
+            except msgspec.DecodeError:
+                continue
+            if isinstance(reply, Broke):
+                self._broke = reply.why
+            elif isinstance(reply, Asked):
+                found.append(reply)
+            else:
+                self._said += 1
+                found += [reply] if self._said <= _MOST_SAID else []
+        return found
+
+    def check(self) -> None:
+        """
+        Raises:
+            PluginError: It has failed.
+        """
+        code = self.process.poll()
+        if code is not None:
+            self.replies()
+            raise PluginError(self._broke or f"its process {fate(code)}")
+
+    def end(self, patience_s: float) -> None:
+        """Let it end by itself, or kill it behind *patience_s*."""
+        self.process.end(patience_s)
+
+    def close(self) -> None:
+        self.process.close()
+
+
+class Views:
+    """The live views of a run, over all of its plans.  A view that fails is reported, and left out of further plans."""
+
+    def __init__(self) -> None:
+        self._running: dict[tuple[PluginRef, bytes], ViewProcess] = {}
+        self._stays: dict[tuple[PluginRef, bytes], float] = {}
+        self._failed: set[tuple[PluginRef, bytes]] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._running)
+
+    def missing(self, plan: Plan) -> int:
+        """How many processes :meth:`begin` will start."""
+        return len([key for key in _keys(plan) if key not in self._running and key not in self._failed])
+
+    def begin(self, plan: Plan, run: LiveRun, log_file: Path) -> None:
+        """Start the views of the plan that don't run yet, end those that it lacks, and tell all of it."""
+        wanted = _keys(plan)
+        for key in [key for key in self._running if key not in wanted]:
+            self._end([key])
+        for key, (ref, options) in wanted.items():
+            if key not in self._running and key not in self._failed:
+                self._running[key] = ViewProcess(ref, options, log_file=log_file)
+                self._stays[key] = float(plan.plugins.facts.get(ref.key, {}).get("stays_s", _STAYS_S))
+        for view in self._running.values():
+            view.begin()
+        self._send(Began(run, str(log_file)))
+
+    def step(self, step: Step) -> None:
+        self._show(Stepped(step))
+
+    def show(self, snapshot: Snapshot) -> None:
+        self._show(Shown(snapshot))
+
+    def log(self, line: LogLine) -> None:
+        if self._running:
+            message = encode(Logged(line)) + b"\n"
+            for view in self._running.values():
+                view.log(message)
+
+    def end(self, end: LiveEnd) -> None:
+        self._send(PlanEnded(end))
+
+    def heed(self, signals: Signals) -> None:
+        """Do what views ask for, and leave out those that have failed."""
+        for key, view in [*self._running.items()]:
+            for reply in view.replies():
+                heed(reply, view.name, signals)
+            try:
+                view.check()
+            except PluginError as error:
+                self._leave(key, error.message)
+
+    def close(self) -> None:
+        """End all, each within the time that it may stay.  May be called again."""
+        self._end([*self._running])
+
+    def _end(self, keys: list[tuple[PluginRef, bytes]]) -> None:
+        views = [(self._running.pop(key), self._stays[key]) for key in keys]
+        begun_s = time.monotonic()
+        for view, _ in views:
+            view.process.finish_input()
+        for view, stays_s in views:
+            view.end(max(0.0, begun_s + stays_s - time.monotonic()))
+            for reply in view.replies():
+                if isinstance(reply, Said):  # there is nothing left to end
+                    tell(reply, view.name)
+            try:
+                if view.process.poll():
+                    view.check()
+            except PluginError as error:
+                log.warning("%s failed at its end: %s", view.name, error.message)
+            view.close()
+
+    def _leave(self, key: tuple[PluginRef, bytes], reason: str) -> None:
+        view = self._running.pop(key)
+        self._failed.add(key)
+        view.end(0.0)
+        view.close()
+        log.warning("%s failed, and is left out: %s", view.name, reason.removeprefix(f"{view.name} "))
+
+    def _send(self, message: Message) -> None:
+        if self._running:
+            data = encode(message) + b"\n"
+            for view in self._running.values():
+                view.send(data)
+
+    def _show(self, message: Message) -> None:
+        if self._running:
+            data = encode(message) + b"\n"
+            for view in self._running.values():
+                view.show(data)
+
+
+def heed(reply: Asked | Said, name: str, signals: Signals) -> None:
+    """Do what the view *name* asks for."""
+    if isinstance(reply, Asked):
+        signals.ask(reply.kind, name, harmless(" ".join(reply.reason.split()))[:_LONGEST_REASON])
+    else:
+        tell(reply, name)
+
+
+def tell(said: Said, name: str) -> None:
+    """Log, or print, what the view *name* says."""
+    if said.unlogged:
+        print_line(harmless(" ".join(said.sentence.split())))
+        return
+    log.log(said.level, "%s: %s", name, harmless(" ".join(said.sentence.split())))
+
+
+def _keys(plan: Plan) -> dict[tuple[PluginRef, bytes], tuple[PluginRef, EncodedOptions | None]]:
+    options: Mapping[str, EncodedOptions] = plan.plugins.options
+    return {(ref, msgspec.json.encode(options.get(ref.key))): (ref, options.get(ref.key)) for ref in plan.plugins.live}
