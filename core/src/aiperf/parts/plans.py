@@ -60,8 +60,8 @@ def profile_options(registry: InstalledPlugins) -> tuple[Option, ...]:
     return profile_command(registry, whole=True).options
 
 
-def asked(registry: InstalledPlugins, words: Sequence[str]) -> AskedRuns:
-    """What the words behind ``aiperf profile`` ask for.
+def asked(registry: InstalledPlugins, words: Sequence[str], *, with_cells: bool = True) -> AskedRuns:
+    """What the words behind ``aiperf profile`` ask for.  *with_cells*: the cells have their options (:attr:`AskedCell.given`).
 
     Raises:
         AiperfError: All faults of the line, of its file and of its cells.
@@ -87,7 +87,7 @@ def asked(registry: InstalledPlugins, words: Sequence[str]) -> AskedRuns:
     result = checked(command, scan, file, errors, made)
     values = _Values(command.options, on_line, file)
     if isinstance(result, StudyRequest):
-        return _of_study(result, values)
+        return _of_study(result, values, with_cells=with_cells)
     plan, _ = configure.plan(result, chosen)
     return AskedRuns(values.of({}), (AskedCell(StudyCell(0, {}), Path(plan.output.artifacts)),), plan)
 
@@ -105,10 +105,10 @@ class _Values:
         return tuple(scan.given)
 
 
-def _of_study(request: StudyRequest, values: _Values) -> AskedRuns:
+def _of_study(request: StudyRequest, values: _Values, *, with_cells: bool) -> AskedRuns:
     prepared = Preparation(request)
     paths = {dimension.key: dimension.path for dimension in request.space.dimensions}
-    of_file = request.base.configuration is not None
+    of_file = request.base.configuration is not None and with_cells
     cells: dict[int, AskedCell] = {}
     for planned in prepared.planned:
         cell = planned.cell

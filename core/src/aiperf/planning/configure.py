@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
@@ -26,7 +27,7 @@ from aiperf.registry.third_party import blamed, isolated, load
 from aiperf.sdk.categories import CATEGORIES, singular
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import names
-from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.options import EncodedOptions, Options
 from aiperf.sdk.plan import DataPlan, LoadPlan, OutputPlan, PhasePlan, Plan, PluginPlan, RunPlan, Secrets, TargetPlan
 
 if TYPE_CHECKING:
@@ -252,6 +253,24 @@ def _limit_s(registry: Registry, grader: PluginRef) -> float | None:
     return timeout_s(registry.descriptor(grader.category, grader.name).capabilities)
 
 
+def _sendable(options: Options) -> EncodedOptions:
+    """The options as another process gets them, which it can decode."""
+    options_class: Any = type(options)
+    return _encoded(options) if options.fields_set else _defaults(options_class)
+
+
+def _encoded(options: Options) -> EncodedOptions:
+    encoded = EncodedOptions.of(options)
+    encoded.decoded()
+    return encoded
+
+
+@cache
+def _defaults(options_class: Any) -> EncodedOptions:
+    """The options of a plugin of which nothing is given, as in most cells of a sweep."""
+    return _encoded(options_class())
+
+
 def _options(draft: Draft) -> dict[str, Any]:
     """Fields of a plan: the options of the plugins in use, as other processes decode them, and which of them are secret."""
     from aiperf.registry.option_claims import flags_of_lost
@@ -284,8 +303,7 @@ def _options(draft: Draft) -> dict[str, Any]:
         typed = {field.removeprefix(start): flag for field, flag in draft.settings.typed.items() if field.startswith(start)}
         draft.errors += conflicts(key, options, typed)
         with draft.collected(), blamed(draft.registry.descriptor(category, name), "has options that can't be sent"):
-            encoded[key] = EncodedOptions.of(options)
-            encoded[key].decoded()
+            encoded[key] = _sendable(options)
             secret[key] = tuple(sorted(
                 field for field, face in options.option_faces.items()
                 if face.spec.secret or _has_login(encoded[key].values.get(field))

@@ -102,6 +102,8 @@ def validate(
     options_class: type[_Class], known: Sequence[OptionSpec], given: Mapping[str, Text], typed: Mapping[str, str]
 ) -> tuple[_Class | None, list[AiperfError]]:
     """The options of typed text; or None and all errors, each with the flag as *typed* (by field)."""
+    if not given and ... not in options_class.option_defaults.values():
+        return options_class(), []
     flags = {spec.field: typed.get(spec.field) or spec.flags[0] for spec in known}
     choosing = {spec.field: spec for spec in known if spec.choices}
     secret = {spec.field for spec in known if spec.secret}

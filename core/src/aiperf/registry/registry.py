@@ -61,6 +61,8 @@ class Registry:
         enabled = [plugin for plugin in candidates if (plugin.category, plugin.name) not in off]
         self.problems = self._unreadable
         """Sentences on packages that cannot be read, or should not be installed, and on aliases that nobody got."""
+        self._usable_ones: dict[str, list[Descriptor]] = {}
+        self._models: dict[str, Any] = {}
         self._named, self._broken, losses = resolve(enabled, chosen, self.kernel_options)
         self.losses = tuple(losses)
         """Sentences on packages that work without some of their flags, which belong to others."""
@@ -113,7 +115,10 @@ class Registry:
 
     def all(self, category: str) -> list[Descriptor]:
         """The usable plugins of a category, by name."""
-        return [plugin for key, plugin in sorted(self._named.items()) if key[0] == category and plugin.broken is None]
+        if category not in self._usable_ones:
+            named = sorted(self._named.items())
+            self._usable_ones[category] = [one for key, one in named if key[0] == category and one.broken is None]
+        return list(self._usable_ones[category])
 
     def find(self, category: str, name: str) -> Descriptor | None:
         """The plugin of that name or alias, usable or broken; None where no plugin has it."""
@@ -172,6 +177,9 @@ class Registry:
         """
         if one.options_model is None:
             return None
+        known = f"{one.key} {one.options_model} {one.distribution}"
+        if known in self._models:
+            return self._models[known]
         from aiperf.registry.third_party import load
         from aiperf.sdk.options import undecodable
 
@@ -179,6 +187,7 @@ class Registry:
         fault = undecodable(options_class)
         if fault is not None:
             raise PluginError(f"{one} can't be used: its options class {one.options_model}: {fault}")
+        self._models[known] = options_class
         return options_class
 
     def mark_broken(self, one: Descriptor, cause: str) -> None:
@@ -191,6 +200,7 @@ class Registry:
             cause = f"it{cause.removeprefix(itself)}"
         failed = msgspec.structs.replace(one, broken=cause, options=())
         self._named[one.category, one.name] = failed
+        self._usable_ones.clear()
         self._broken.append(failed)
 
     def hooks(self) -> Hooks:

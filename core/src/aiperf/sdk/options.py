@@ -11,6 +11,7 @@ import sys
 import typing
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -167,14 +168,22 @@ def option_types(options_class: type[Options], fields: Collection[str] | None = 
     Raises:
         NameError: A type can't be resolved in the module of its class.
     """
-    hints: dict[str, Any] = {}
+    cls: Any = options_class
+    known = _resolved(cls)
     wanted = options_class.option_defaults if fields is None else fields
-    for base in reversed(options_class.__mro__):
-        own = {name: hint for name, hint in vars(base).get("__annotations__", {}).items() if name in wanted}
-        if own:
-            declared = SimpleNamespace(__annotations__=own)
-            hints |= typing.get_type_hints(declared, vars(sys.modules[base.__module__]), vars(base), include_extras=True)
-    return hints
+    if missing := {name for name in wanted if name not in known}:
+        for base in reversed(options_class.__mro__):
+            own = {name: hint for name, hint in vars(base).get("__annotations__", {}).items() if name in missing}
+            if own:
+                declared = SimpleNamespace(__annotations__=own)
+                known |= typing.get_type_hints(declared, vars(sys.modules[base.__module__]), vars(base), include_extras=True)
+    return {name: known[name] for name in wanted if name in known}
+
+
+@cache
+def _resolved(options_class: Any) -> dict[str, Any]:
+    """The types of a class that were asked for, by field: each is resolved once, and most are never asked for."""
+    return {}
 
 
 def shown_options(options: Options) -> dict[str, Any]:
@@ -183,6 +192,7 @@ def shown_options(options: Options) -> dict[str, Any]:
     return shown
 
 
+@cache
 def undecodable(options_class: Any) -> str | None:
     """The reason why another process can't decode the class; None if it can."""
     if not (isinstance(options_class, type) and issubclass(options_class, Options)):

@@ -19,7 +19,7 @@ class Validate(Command):
     def run(self, options: None, words: Sequence[str]) -> int:
         try:
             with given(words[0]) as path:
-                found = asked(self.registry, ["--config", str(path)])
+                found = asked(self.registry, ["--config", str(path)], with_cells=False)
         except AiperfError as error:
             complain(error)
             return 1

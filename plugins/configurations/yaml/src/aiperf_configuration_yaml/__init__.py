@@ -18,9 +18,10 @@ from aiperf_configuration_yaml.computing import Variables, made
 from aiperf_configuration_yaml.entries import Entry, read
 from aiperf_configuration_yaml.names import snake
 from aiperf_configuration_yaml.overlay import replaced
+from aiperf_configuration_yaml.places import PlaceTable
 from aiperf_configuration_yaml.reading import Reading, pins
 from aiperf_configuration_yaml.shape import Names, WrongEntryError, shaped, where, wrong
-from aiperf_configuration_yaml.sweeps import Sweep
+from aiperf_configuration_yaml.sweeps import SPACE, Sweep
 from aiperf_configuration_yaml.values import FileValues, texts
 
 _BEFORE_COMPUTING = ("benchmark", "variables")
@@ -41,6 +42,7 @@ class Yaml(Configuration):
         self._names = Names()
         self._swept: Sweep | None = None
         self._said: set[str] = set()
+        self._table: tuple[Sequence[Option], PlaceTable] | None = None
 
     def entries(self, path: Path) -> Entry:
         """The root of the file."""
@@ -85,9 +87,18 @@ class Yaml(Configuration):
             else:
                 whole = replaced(whole, (first, *words), entry)
         variables = Variables(own, self._name)
-        computed = {key: entry if key in _BEFORE_COMPUTING else variables.computed(entry) for key, entry in sections.items()}
-        plain = variables.plain()
-        Reading(file, options, plain).whole(computed, None if whole is None else variables.computed(whole), self._name)
+        computed = {
+            key: entry if key in _BEFORE_COMPUTING else variables.computed(_without_space(entry) if key == "sweep" else entry)
+            for key, entry in sections.items()
+        }  # fmt: skip
+        reading = Reading(file, self._table_of(options), variables.plain())
+        reading.whole(computed, None if whole is None else variables.computed(whole), self._name)
+
+    def _table_of(self, options: Sequence[Option]) -> PlaceTable:
+        """The options by place; made once for all cells."""
+        if self._table is None or self._table[0] is not options:
+            self._table = options, PlaceTable(options)
+        return self._table[1]
 
     def _sections(self) -> dict[str, Entry]:
         sections: dict[str, Entry] = {}
@@ -96,6 +107,13 @@ class Yaml(Configuration):
                 raise wrong(entry, self._name, f"the same as {where(sections[snake(key)], self._name)}", "keep one of them")
             sections[snake(key)] = entry
         return sections
+
+
+def _without_space(sweep: Entry) -> Entry:
+    """The section without what makes cells, which :class:`Sweep` reads."""
+    if not isinstance(sweep.value, dict):
+        return sweep
+    return Entry(sweep.path, sweep.line, {key: below for key, below in sweep.value.items() if snake(key) not in SPACE})
 
 
 __all__ = ["Yaml"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -22,6 +23,7 @@ ALIASES = (
 """Keys of the profiling phase that a sweep may name by themselves."""
 
 
+@lru_cache(4096)  # the keys of a file are read for each cell of its sweep
 def snake(key: str) -> str:
     return _CAMEL.sub("_", key).lower().replace("-", "_")
 

@@ -25,20 +25,26 @@ _PLAIN, _TYPES = ("type", "value", "mean", "stddev", "distribution"), ("fixed", 
 """The keys and types of distributions that options have one by one."""
 
 
-class Places:
-    """The options of a file's values, by place.  *special*: what reads a section with a form of its own, by its place."""
+class PlaceTable:
+    """Options by place, and those of plugins by ``category:name`` and field."""
 
-    def __init__(self, file: FileValues, options: Iterable[Option]) -> None:
-        self.file = file
+    def __init__(self, options: Iterable[Option]) -> None:
         self.by_place: dict[str, Option] = {}
         self.owned: dict[str, dict[str, Option]] = {}
-        self.special: dict[str, Callable[[Entry], None]] = {}
         for option in options:
             if option.spec.place:
                 self.by_place[option.spec.place] = option
             for target in option.targets:
                 if target.owner:
                     self.owned.setdefault(target.owner, {})[target.field] = option
+
+
+class Places:
+    """The options of a file's values, by place.  *special*: what reads a section with a form of its own, by its place."""
+
+    def __init__(self, file: FileValues, table: PlaceTable) -> None:
+        self.file, self.by_place, self.owned = file, table.by_place, table.owned
+        self.special: dict[str, Callable[[Entry], None]] = {}
 
     def each(self, named: Mapping[str, Entry]) -> None:
         for place, entry in named.items():

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from aiperf import UsageError
-from aiperf.sdk.configuration import Option, OptionValue
+from aiperf.sdk.configuration import OptionValue
 from aiperf.sdk.descriptor import canonical
 
 from aiperf_configuration_yaml.entries import Entry
 from aiperf_configuration_yaml.phases import Phases
-from aiperf_configuration_yaml.places import Places
+from aiperf_configuration_yaml.places import Places, PlaceTable
 from aiperf_configuration_yaml.records import written
 from aiperf_configuration_yaml.sweeps import SPACE
 from aiperf_configuration_yaml.values import FileValues, texts
@@ -25,9 +25,9 @@ _POOLS = "random_pool"
 class Reading:
     """The options of a file's values.  *variables*: those of the file, for files that are rendered in the run."""
 
-    def __init__(self, file: FileValues, options: Iterable[Option], variables: Mapping[str, Any]) -> None:
+    def __init__(self, file: FileValues, table: PlaceTable, variables: Mapping[str, Any]) -> None:
         self._file, self._variables = file, variables
-        self._places = Places(file, options)
+        self._places = Places(file, table)
         phases = Phases(self._places)
         self._places.special |= {
             "models.items": self._models, "dataset": self._dataset, "warmup": phases.warmup, "profiling": phases.profiling,
