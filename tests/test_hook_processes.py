@@ -102,6 +102,24 @@ def test_hooks_are_called_where_and_as_often_as_the_reference_says(calls: list[t
     assert counts["aiperf_samples_arrived", SOURCE_PROCESS] >= 4  # both edges of two phases
 
 
+def test_each_run_of_a_study_is_torn_down_behind_its_files(tmp_path: Path, simulator: Simulator) -> None:
+    overlay = Overlay(tmp_path / "overlay")
+    overlay.add("acme-recorder", "hooks", "recorder", code=RECORDER)
+    aiperf, record = Program(tmp_path), tmp_path / "record.jsonl"
+    aiperf.environment |= {"PYTHONPATH": str(overlay.folder), "HOOK_RECORD": str(record)}
+    done = aiperf(
+        "profile", "--model", "m", "--url", simulator.url, "--tokenizer", "builtin", "--isl", 10, "--osl", 2,
+        "--request-count", 2, "--num-profile-runs", 3, "--ui", "none",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    rows = [json.loads(line) for line in record.read_text().splitlines()]
+    parent = rows[0][2]
+    last = ("aiperf_export", "aiperf_run_ended", "aiperf_teardown")
+    assert [hook for hook, _, pid, _ in rows if pid == parent and hook in last] == [*last] * 3
+    ends = [hook for hook, _, pid, _ in rows if pid == parent and hook in ("aiperf_run_configured", "aiperf_teardown")]
+    assert ends == ["aiperf_run_configured", "aiperf_teardown"] * 3
+
+
 SLEEPER = """
 import time
 

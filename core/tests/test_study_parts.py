@@ -10,6 +10,8 @@ import pytest
 from aiperf.errors import PluginError, UsageError
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.registry.registry import Registry
+from aiperf.run.companions import Resting
+from aiperf.run.fleet import Fleet
 from aiperf.sdk.configuration import Option, OptionTarget, OptionValue
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.planner import PlannedTrial, Space
@@ -164,3 +166,22 @@ def test_a_study_comes_back_from_its_outline() -> None:
 def test_runs_have_in_common_what_none_has_otherwise() -> None:
     first, second = {"a": {"x": 1, "y": 2}, "b": 3, "c": 4}, {"a": {"x": 1, "y": 5}, "b": 3, "d": 6}
     assert common([first, second]) == {"a": {"x": 1}, "b": 3} and common([first]) == first and common([]) == {}
+
+
+class Crowd(Resting):
+    """Others' requests, which never end."""
+
+    def queued(self) -> float | None:
+        return 3.0
+
+
+def test_a_crowded_server_is_not_waited_for_again() -> None:
+    fleet, pauses = Fleet(), list[float]()
+    fleet.companions = Crowd()
+
+    def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        return len(pauses) < 3
+
+    assert fleet.settle(0, pause, 0.0).queued == 3 and pauses == []
+    assert fleet.settle(0, pause).queued == 3 and len(pauses) == 3, "until the pause is ended"

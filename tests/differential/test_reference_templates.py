@@ -33,6 +33,7 @@ SMALLER = (
     (r"(?<=stddev: )\d+", "2"),
     (r"(?<=rate: )\d+\.\d", "40"),
     (r"(?<=Ramp: )\d+\w*", "0.1"),
+    (r"(?<=duration: )\$\{\w+:\w+\}", "1"),
     (r"(?<=median: )\d+", "200"),
     (r"^( *)dataset: sharegpt", r"\1dataset: sharegpt\n\1path: conversations.json"),
     (r"(?<=cooldownSeconds: )\S+", "0"),

@@ -31,8 +31,8 @@ _RELEASE_S = 10.0
 """Longest time until a process has dropped its plan."""
 _LONG_S = 10.0
 """Behind a load of this time the files are written at once: they are no large part of the time that a plan takes."""
-_QUEUE_S = 60.0
-"""Longest time that the servers' queue is waited for."""
+QUEUE_S, CROWDED_S = 60.0, 5.0
+"""Longest time that the servers' queue is waited for, and once it did not get empty in that time."""
 _LOOK_S = 0.05
 
 
@@ -174,20 +174,23 @@ class Fleet:
             else:
                 put_off.done(put_off.measured, None)
 
-    def settle(self, cooldown_s: float, pause: Callable[[float], bool]) -> Settled:
-        """Wait until nothing of the plan before is in flight and, where that is known, the servers have no request in work or
-        in their queue, for 60 s at most; then for *cooldown_s*.
+    def settle(self, cooldown_s: float, pause: Callable[[float], bool], queue_s: float = QUEUE_S) -> Settled:
+        """Wait until nothing of the plan before is in flight, for 60 s at most, and, where that is known, the servers have no
+        request in work or in their queue, for *queue_s* at most; then for *cooldown_s*.
 
         *pause*: waits for so many seconds; False ends the wait.
         """
         began_s = time.monotonic()
         queued = self.companions.queued()
-        while (self._in_flight() or queued) and time.monotonic() < began_s + _QUEUE_S and pause(_LOOK_S):
+        while self._waits(time.monotonic() - began_s, queued, queue_s) and pause(_LOOK_S):
             queued = self.companions.queued()
         settled = Settled(time.monotonic() - began_s, queued)
         if cooldown_s > 0:
             pause(cooldown_s)
         return settled
+
+    def _waits(self, waited_s: float, queued: float | None, queue_s: float) -> bool:
+        return waited_s < QUEUE_S and (self._in_flight() or bool(queued and waited_s < queue_s))
 
     def _in_flight(self) -> bool:
         """Whether a worker may have requests in flight: one that has dropped its plan has closed its connections."""
@@ -205,7 +208,7 @@ class Fleet:
     def close(self) -> None:
         """End all processes.  Files that were put off stay unwritten.  May be called again."""
         for put_off in self._put_off:
-            put_off.measured.close()
+            put_off.measured.drop()
         self._put_off.clear()
         self.end()
         self.watchers.close()

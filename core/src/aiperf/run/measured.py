@@ -111,7 +111,10 @@ class Measured:
                 self._hooks.equipped(self._equipment),
                 self._own_output(),
             ):
-                failures = self._write(Display(NoUi(), ""), lambda: self._row_failures)
+                try:
+                    failures = self._write(Display(NoUi(), ""), lambda: self._row_failures)
+                finally:
+                    self._hooks.call("aiperf_teardown")
         except AiperfError as error:
             error.message = scrubbed(error.message, outcome.secret_texts)
             raise
@@ -129,6 +132,13 @@ class Measured:
         with self._own_output():
             failures = self._write(display, rows)
         _, self.code, self.fault = ended(self.summary, self._plan, self._outcome, self._flag, failed=failures)
+
+    def drop(self) -> None:
+        """The files that were put off stay unwritten."""
+        if not self.finished:
+            with no_exit(self._outcome.warn), self._hooks.equipped(self._equipment), self._own_output():
+                self._hooks.call("aiperf_teardown")
+        self.close()
 
     def close(self) -> None:
         """Let go of the directory, with or without its files.  May be called again."""

@@ -202,6 +202,7 @@ class PlannedRun:
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
         self.reach, self.failing, self._looks = Reach(), Failing(), dict[str, str]()
+        self._later = False
         self.haste = Haste(self.children, directories.journal)
         self.servers = Servers(plan.target, secrets.headers, self._pause)
         self.showing = Showing(self, log_every_s(settings.kernel, plan, console=outcome.console))
@@ -241,6 +242,7 @@ class PlannedRun:
             builder.finish()
         if later:
             measured.put_off(self._await_rows())  # the fleet waits for the reducers, before the next plan
+            self._later = True
         else:
             measured.write_now(self.display, self._await_rows)
             self._await_ends(self.children.reducers)
@@ -253,7 +255,8 @@ class PlannedRun:
         self.companions.close()
         if not self.fleet.resting:
             self.fleet.end()
-        self.hooks.call("aiperf_teardown")
+        if not self._later:
+            self.hooks.call("aiperf_teardown")
         IMPORTS.rest()
 
     def _prepare(self, builder: Builder) -> Plan:

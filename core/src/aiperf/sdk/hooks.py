@@ -168,21 +168,20 @@ def aiperf_summary_made(summary: Summary) -> None:
 def aiperf_export(summary: Summary, target: Target) -> list[Artifact] | None:
     """Write further artifacts, and return them.  Parent process, once, after the exporters.
 
-    In a study it may come behind ``aiperf_teardown`` of its run, and before ``aiperf_run_configured`` of the next one.
+    In a study the files of a run may be written behind ``aiperf_plan_validated`` of the next one, and before its
+    ``aiperf_run_configured``: this hook, ``aiperf_run_ended`` and ``aiperf_teardown`` come then, in this order.
     """
 
 
 @hookspec
 def aiperf_run_ended(summary: Summary) -> None:
-    """All files are written.  Parent process, once; not in a run that failed before its summary.
-
-    In a study it comes as late as ``aiperf_export``.
-    """
+    """All files are written.  Parent process, once; not in a run that failed before its summary."""
 
 
 @hookspec
 def aiperf_teardown() -> None:
-    """All processes have ended, also after a failed run.  Parent process, once; not where the plan was refused."""
+    """The run is over, also a failed one, and its processes have ended or wait for another run.  Parent process, once; not
+    where the plan was refused."""
 
 
 __all__ = [

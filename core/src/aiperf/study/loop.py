@@ -77,6 +77,7 @@ class StudyLoop:
         self._runs: list[StudyRun] = []
         self._last: PlannedTrial | None = None
         self._left = TimeLeft(prepared.most)
+        self._crowded = False
         self._files_missing, self._said = list[str](), set[str]()
         self._config: dict[str, Any] | None = None
         self._keep_outline(self._study("it was broken off", complete=False))
