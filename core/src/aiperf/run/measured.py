@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import logging
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,8 +186,14 @@ class Measured:
 
     def _own_output(self) -> contextlib.AbstractContextManager[object]:
         """Exporters and hooks print as they like; a calling program's standard output is its own."""
-        return contextlib.nullcontext() if self._outcome.console else contextlib.redirect_stdout(io.StringIO())
+        return contextlib.nullcontext() if self._outcome.console else _unprinted()
 
     def _save_times(self) -> None:
         times = json.dumps(self._outcome.times, indent=2)
         private(self._directories.journal / "run-times.json").write_text(times + "\n")
+
+
+@contextlib.contextmanager
+def _unprinted() -> Iterator[None]:
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        yield

@@ -186,6 +186,12 @@ def _resolved(options_class: Any) -> dict[str, Any]:
     return {}
 
 
+@cache
+def _all_types(options_class: type[Options]) -> dict[str, Any]:
+    """:func:`option_types` of all fields: a class keeps them, and each plan of a study decodes all options again."""
+    return option_types(options_class)
+
+
 def shown_options(options: Options) -> dict[str, Any]:
     """The values by field as result files show them: a path as text, an enum as its value."""
     shown: dict[str, Any] = msgspec.to_builtins(option_values(options), enc_hook=_encode)
@@ -238,7 +244,7 @@ class EncodedOptions(Struct, frozen=True):
         options_class: Any = import_module(module)
         for part in name.split("."):
             options_class = getattr(options_class, part)
-        hints = option_types(options_class)
+        hints = _all_types(options_class)
         secret = {field for field, face in options_class.option_faces.items() if face.spec.secret}
         options = options_class(**{
             field: None if value is None and field in secret else msgspec.convert(_plain(value), hints[field], dec_hook=_decode)

@@ -28,7 +28,11 @@ class Console(SummaryExporter[ConsoleOptions]):
         text = report(summary, Look(BOX), self.target.width, verbose=verbose, trace=trace, columns=columns)
         with atomic(path) as draft:
             draft.write_text(text, encoding="utf-8")
-        say(sys.stdout, summary, self.target.width, verbose=verbose, trace=trace, columns=columns)
+        if sys.stdout.isatty() or not can(BOX, sys.stdout.encoding or "ascii"):
+            say(sys.stdout, summary, self.target.width, verbose=verbose, trace=trace, columns=columns)
+        else:
+            sys.stdout.write(text)  # as in the file
+            sys.stdout.flush()
         return [Artifact("Console Export", path)]
 
 

@@ -121,6 +121,8 @@ def wrap(text: str, width: int, *, first: str = "", indent: str = "") -> list[st
 
     The first line begins with *first*, the others with *indent*.
     """
+    if cells_of(text) + max(len(first), len(indent)) <= width:
+        return [first + text]
     lines: list[str] = []
     line, empty = first, True
     for word in text.split(" "):

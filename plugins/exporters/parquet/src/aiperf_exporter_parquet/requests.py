@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from aiperf_exporter_parquet.parts import ABSENT, LENGTHS, Head, Piece
 from aiperf_exporter_parquet.sink import PieceFile
 
 _GROUP_ROWS = 1 << 14
+_SHORT_BYTES = 1 << 20
+"""Parts of fewer bytes are one group mostly: a thread would cost more than it spares."""
 _TYPES = {
     "whole": pa.int64(), "instants": pa.int64(), "flags": pa.bool_(), "words": pa.string(), "text": pa.string(),
     "number": pa.float64(), "list": pa.list_(pa.float64()),
@@ -26,18 +28,26 @@ _ERRORS = [pa.field("error_code", pa.int64()), pa.field("error_type", pa.string(
 
 
 def table(parts: Sequence[Path], target: Target) -> Iterator[bytes]:
-    """The file, some bytes at a time.  A thread writes a group of rows while the next one is put together."""
+    """The file, some bytes at a time."""
     schema, sink = _schema(parts).with_metadata(about(target)), PieceFile()
-    with pq.ParquetWriter(sink, schema, compression="zstd") as writer, ThreadPoolExecutor(1) as thread:
-        writing: Future[None] | None = None
-        for group in _groups(parts, schema, target.started_wall_ns):
-            if writing is not None:
-                writing.result()
-                yield sink.taken()
-            writing = thread.submit(writer.write_table, group)
-        if writing is not None:
-            writing.result()
+    short = sum(part.stat().st_size for part in parts) < _SHORT_BYTES
+    with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
+        groups = _groups(parts, schema, target.started_wall_ns)
+        for _ in map(writer.write_table, groups) if short else _beside(writer.write_table, groups):
+            yield sink.taken()
     yield sink.taken()
+
+
+def _beside(write: Callable[[pa.Table], None], groups: Iterable[pa.Table]) -> Iterator[None]:
+    """A thread writes a group of rows while the next one is put together."""
+    with ThreadPoolExecutor(1) as thread:
+        writing: Future[None] | None = None
+        for group in groups:
+            if writing is not None:
+                yield writing.result()
+            writing = thread.submit(write, group)
+        if writing is not None:
+            yield writing.result()
 
 
 def _groups(parts: Sequence[Path], schema: pa.Schema, wall_ns: int) -> Iterator[pa.Table]:
