@@ -10,7 +10,7 @@ from typing import Any
 import aiperf
 import ledger
 import pytest
-from aiperf_command_simulate.testing import Simulator
+from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program
 
 
@@ -61,15 +61,57 @@ def test_cells_and_trials_have_their_order_seeds_and_places(study: Any, simulato
     assert manifests(done.artifacts) == found and told(done)["heard"] == 4
 
 
-def test_a_cell_sends_what_a_run_of_its_seed_sends(study: Any) -> None:
-    alone = study("--concurrency", 2, "--random-seed", 43)
-    done = study("--concurrency", "1,2", "--parameter-sweep-mode", "independent")
-    assert (alone.code, done.code) == (0, 0), done.err
-    own, cell = (
-        [entry["payloads"] for entry in json.loads((folder / "inputs.json").read_text())["data"]]
-        for folder in (alone.artifacts, done.artifacts / "concurrency_2")
-    )
-    assert own == cell and len(cell) == 4
+def test_a_cell_sends_what_a_run_of_its_seed_sends(tmp_path: Path) -> None:
+    """Judged by what the server received: as many turns, the same texts."""
+    options: dict[str, Any] = {
+        "model": "m", "streaming": True, "tokenizer": "builtin", "isl": 20, "osl": 4, "conversation_num": 4,
+        "conversation_turn_mean": 2,
+    }  # fmt: skip
+
+    def received(server: Simulator) -> list[str]:
+        requests = [row["body"] for row in server.truth()["requests"] if row["body"]]
+        server.reset()
+        return sorted(json.dumps(json.loads(body)["messages"][-1]) for body in requests)
+
+    with running(truth_bodies=True, first_token_ms=5, decode_ms=1) as server:
+        alone = []
+        for concurrency, seed in ((1, 42), (2, 43), (3, 44)):
+            aiperf.profile(
+                url=server.url, concurrency=concurrency, random_seed=seed, artifact_dir=tmp_path / f"alone{seed}", **options
+            )
+            alone.append(received(server))
+        cells: list[list[str]] = []
+        aiperf.sweep(
+            url=server.url, concurrency=[1, 2, 3], artifact_dir=tmp_path / "cells",
+            on_cell=lambda run: cells.append(received(server)), **options,
+        )  # fmt: skip
+    assert cells == alone and [len(each) for each in cells] == [8, 8, 8]
+    assert cells[0] != cells[1], "each cell has its own seed"
+
+
+def test_nothing_of_a_study_lies_inside_a_load(tmp_path: Path) -> None:
+    with running(first_token_ms=5, decode_ms=5) as server:
+        study = aiperf.sweep(
+            url=server.url, model="m", streaming=True, tokenizer="builtin", isl=20, osl=30, request_count=4, concurrency=[1, 2],
+            num_profile_runs=2, artifact_dir=tmp_path,
+        )  # fmt: skip
+    runs = [run.directory for run in study.runs]
+    times = [json.loads((run / "journal" / "run-times.json").read_text()) for run in runs]
+    loads = [(each.pop("begin_ns"), each.pop("last_answer_ns")) for each in times]
+    instants = [instant for each in times for instant in each.values()]
+    offset_ns = _offset_ns(runs[0])
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and not {"journal", "logs"} & set(path.parts)]
+    instants += [path.stat().st_mtime_ns - offset_ns for path in written]
+    tick_ns = 10_000_000  # a file has the time of the last tick
+    inside = [instant for begin_ns, end_ns in loads for instant in instants if begin_ns < instant < end_ns - tick_ns]
+    assert len(loads) == 4 and min(end_ns - begin_ns for begin_ns, end_ns in loads) > 30_000_000
+    assert len(written) > 40 and len(instants) > 60 and not inside
+
+
+def _offset_ns(run: Path) -> int:
+    """How far the wall clock is before the monotonic one."""
+    clock = json.loads((run / "journal" / "run.json").read_text())["clock"]
+    return int(clock["started_wall_ns"]) - int(clock["started_mono_ns"])
 
 
 def test_what_is_missing_runs_and_the_rest_stays(study: Any, simulator: Simulator) -> None:
