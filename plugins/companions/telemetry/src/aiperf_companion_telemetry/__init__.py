@@ -29,7 +29,7 @@ from aiperf_companion_telemetry.messages import (
     Rest,
     SourceStart,
     SourceTrouble,
-    decode_reply,
+    reply_decoder,
 )
 
 log = logging.getLogger("aiperf.companions.telemetry")
@@ -89,6 +89,7 @@ class Telemetry(Companion[None]):
 
     def __init__(self, options: None, context: CompanionContext) -> None:
         super().__init__(options, context)
+        self._decode = reply_decoder()
         self._running: list[_Source] = []
         self._resting: list[_Source] = []
         """Processes of the plan before."""
@@ -286,7 +287,7 @@ class Telemetry(Companion[None]):
                     break
 
     def _heed(self, source: _Source, line: bytes) -> None:
-        match decode_reply(line):
+        match self._decode(line):
             case SourceTrouble(message, absent):
                 source.absent += [message] if absent else []
                 self._tell(message, absent=absent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
@@ -104,5 +105,13 @@ class Queue(Struct, frozen=True, tag=True):
 
 
 Reply: TypeAlias = Edge | SourceTrouble | Ready | Gone | Folding | Folded | Queue
-decode_message = msgspec.json.Decoder(Message).decode
-decode_reply = msgspec.json.Decoder(Reply).decode
+
+
+def message_decoder() -> Callable[[bytes], Message]:
+    """For the process of a source."""
+    return msgspec.json.Decoder(Message).decode
+
+
+def reply_decoder() -> Callable[[bytes], Reply]:
+    """For the run."""
+    return msgspec.json.Decoder(Reply).decode

@@ -37,7 +37,7 @@ from aiperf_companion_telemetry.messages import (
     Rest,
     SourceStart,
     SourceTrouble,
-    decode_message,
+    message_decoder,
 )
 from aiperf_companion_telemetry.queued import Queued
 from aiperf_companion_telemetry.recording import Recording
@@ -75,6 +75,7 @@ class SourceProcess:
         wake: Callable[[], object] = lambda: None, begin: Callable[[Callable[[], object]], None] = in_thread,
         stand_back: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
+        self._decode = message_decoder()
         self._reply, self._clocks, self._wake, self._begin, self._stand_back = reply, clocks, wake, begin, stand_back
         self.over = False
         """Whether there is nothing to sample, and never will be."""
@@ -98,7 +99,7 @@ class SourceProcess:
 
     def take(self, line: bytes) -> None:
         """Take a message of the run."""
-        match decode_message(line):
+        match self._decode(line):
             case SourceStart() as start:
                 scrub_output(start.secrets)
                 self._start = start
