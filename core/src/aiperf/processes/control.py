@@ -156,6 +156,10 @@ class Reduced(Struct, frozen=True, tag=True):
     rows_wait: bool = False
 
 
+class PrepareSummary(Struct, frozen=True, tag=True):
+    """All folds are there: do what the summary needs, but for the samples of telemetry (reducer 0)."""
+
+
 class Summarize(Struct, frozen=True, tag=True):
     """All folds are there, and ``run.json`` has the end of the run: make the summary (reducer 0)."""
 
@@ -194,7 +198,8 @@ class Released(Struct, frozen=True, tag=True):
 
 Message: TypeAlias = (
     Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | LogLines | LiveFigures
-    | LivePart | Finish | Reduced | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release | Released
+    | LivePart | Finish | Reduced | PrepareSummary | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release
+    | Released
 )  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode

@@ -95,6 +95,10 @@ class Companions:
         if resting is not None:
             resting.close()  # what this plan has no use for
 
+    def __bool__(self) -> bool:
+        """Whether any takes part still."""
+        return bool(self._running)
+
     def each(self, call: Callable[[Companion], object], *, passing: type[AiperfError] | tuple[()] = ()) -> None:
         """Call each companion; an error *passing* passes."""
         for ref, companion in [*self._running.items()]:

@@ -90,10 +90,13 @@ class ReducerProcess:
                 reduction = self.reduction
                 if (failed := self._trouble(lambda: reduction.take_part(part))) is not None:
                     self.line.send(control.LogLines(30, [f"live numbers are not of all reducers: {failed}"], once=True))
+            case control.PrepareSummary():
+                if self.reduction is not None and self._failure is None:
+                    self._failure = self._trouble(self.reduction.prepare_summary)
             case control.Summarize():
                 self._told_s = -_LIVE_S  # the parts of all reducers have come
                 self._trouble(self._tell_live)
-                self.line.send(control.Summarized(self._trouble(self._summarize)))
+                self.line.send(control.Summarized(self._failure or self._trouble(self._summarize)))
             case control.WriteRows():
                 failures: list[str] = []
                 failed = self._trouble(lambda: failures.extend(self.reduction.write_rows() if self.reduction else ()))

@@ -232,7 +232,9 @@ class PlannedRun:
         builder.stop()
         self._reduce()
         self._look()
-        self.companions.rest(partial(_load_exporters, self.plan))
+        if self.companions:
+            self.mailbox.send(self.children.reducers[0], control.PrepareSummary())
+            self.companions.rest(partial(_load_exporters, self.plan))
         self._summarize()
         self.showing.finish()
         flag = self.settings.flag("failed_threshold", "--failed-request-threshold")

@@ -122,6 +122,12 @@ class RunningReduction:
         """Workers have ended, and ``run.json`` has the end of the run: reduce the rest."""
         raise NotImplementedError(f"{type(self).__name__} must define finish()")
 
+    def prepare_summary(self) -> None:
+        """All reducers have finished: the first may do what needs no samples of telemetry, the last of which are still taken.
+
+        It is left out where nothing is waited for.  :meth:`summarize` follows, with the run's end in ``run.json``.
+        """
+
     def summarize(self) -> None:
         """All reducers have finished; the first writes ``summary.msgpack``, a :class:`aiperf.sdk.summary.Summary`."""
         raise NotImplementedError(f"{type(self).__name__} must define summarize()")

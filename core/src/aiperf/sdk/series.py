@@ -154,6 +154,9 @@ class RunningSeries:
 class Series(WithOptions[OptionsT]):
     """Makes statistics of series.  options: the plugin's own (None where it declares none)."""
 
+    def preload(self) -> None:
+        """Import what :meth:`summary` needs, while a run still waits for the last samples."""
+
     def running(self, folds: Path, slices: tuple[int, int] | None) -> RunningSeries:
         """A fold beside the load, into the file *folds*.  slices: the phase that has time slices, and their length in ns."""
         return RunningSeries()

@@ -260,6 +260,29 @@ def test_counters_that_counted_each_request_tell_when_all_are_counted(
     assert server.plan(50, others=3) == pytest.approx(0.1, abs=0.011), "another client"
 
 
+@pytest.mark.parametrize(("slow_s", "late"), [(0.07, False), (0.2, True)])
+def test_a_target_is_late_by_its_time_and_not_by_a_short_phase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_s: float, late: bool
+) -> None:
+    bench = Bench(tmp_path / "samples")
+    (loop,) = bench.process.loops
+    step = loop.step
+    free_s = 5 + slow_s
+    monkeypatch.setattr(loop, "step", lambda: bench.now_ns < free_s * S or step())
+    monkeypatch.setattr(loop, "rest_s", lambda: None if bench.now_ns < free_s * S else 0.0 if loop._ask else None)
+    bench.until(5)
+    bench.tell(Edge(0, BEGIN))
+    bench.until(5 + slow_s - 0.01)
+    end = Edge(0, END, bench.now_ns, last=True)
+    bench.tell(end)
+    assert (end in bench.said) is late, "one that is late isn't waited for"
+    bench.until(free_s)
+    bench.tell(Begun(0, 5 * S))
+    bench.until(7)
+    assert end in bench.said
+    assert ([edge for _, edge, _ in bench.moments()].count(END) == 1) is late, "its counters grow with each sample"
+
+
 def test_missed_samples_are_counted_and_the_interval_keeps_its_phase(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "samples")
     bench.tell(Edge(0, BEGIN))

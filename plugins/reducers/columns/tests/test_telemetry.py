@@ -11,11 +11,12 @@ import msgspec
 import pytest
 from aiperf.rundir.samples import SampleWriter, read_samples, sample_path
 from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.plan import Secrets
 from aiperf.sdk.series import Line, Moment, Sample, Series, SourceHeader, Window
 from aiperf.sdk.summary import SeriesSummary, SourceSummary, Summary
 from aiperf.sdk.telemetry import Point, SeriesDeclaration, SeriesKind, SeriesTable
 from aiperf_reducer_columns.reduce.reducer import ShardReducer
-from aiperf_reducer_columns.report.report import write_summary
+from aiperf_reducer_columns.report.report import merged_early, write_summary
 from aiperf_testing.journals import CLOCK, Recording, event
 from aiperf_testing.plans import sample_ref
 
@@ -111,25 +112,29 @@ class Broken(Series[None]):
         raise ZeroDivisionError("odd")
 
 
-def summarized(folder: Path, series: PluginRef | None) -> Summary:
-    """The summary of a run of 4 s with a source of two samples."""
+def summarized(folder: Path, series: PluginRef | None, *, early: bool = False) -> Summary:
+    """The summary of a run of 4 s with a source of two samples; *early*: it is begun before the last of them."""
     made = Recording(folder, series=series)
     made.phase("begin", 0)
     made.answered(0, 1000, (2 * S, event(text="a")))
     made.flush(3 * S)
     made.phase("end", 4 * S)
     writer = SampleWriter(sample_path(made.journal, 0), SourceHeader(sample_ref("telemetry", name="t"), 1.0))
-    for at_s in (-1, 5):
-        writer.add([Point("g", 5.0)], Moment(CLOCK.started_mono_ns + at_s * S, 0, 0, 0))
-    writer.close()
+    points = [Point("g", 5.0)]
+    writer.add(points, Moment(CLOCK.started_mono_ns - S, 0, 0, 0))
     ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    merged = merged_early(made.journal, Secrets(), None) if early else None
+    assert (merged is not None) is early
+    writer.add(points, Moment(CLOCK.started_mono_ns + 5 * S, 0, 0, 0))
+    writer.close()
     made.ended()
-    write_summary(made.journal)
+    write_summary(made.journal, merged=merged)
     return msgspec.msgpack.decode((made.journal / "summary.msgpack").read_bytes(), type=Summary)
 
 
-def test_the_summary_has_the_samples_of_its_phases(tmp_path: Path) -> None:
-    ((source,), warnings) = (made := summarized(tmp_path, ref("series", Counting))).telemetry, made.warnings
+@pytest.mark.parametrize("early", [False, True])
+def test_the_summary_has_the_samples_of_its_phases(tmp_path: Path, early: bool) -> None:
+    ((source,), warnings) = (made := summarized(tmp_path, ref("series", Counting), early=early)).telemetry, made.warnings
     assert source.series[0].stats == {"lines": 4, "seconds": 4, "slices": 0}
     assert not [warning for warning in warnings if "telemetry" in warning or "series" in warning]
     assert ("series", "counting") in {(used.category, used.name) for used in made.plugins}

@@ -28,6 +28,8 @@ class Edges:
         self._waiting: set[int] = set()
         self._again_ns: dict[int, int] = {}
         self._samples: dict[int, int] = {}
+        self._asked: dict[int, tuple[int, int]] = {}
+        """By target that owes a sample: the number of the last that was asked for, and since when it owes one."""
         self._late: set[int] = set()
         """Targets that did not answer in time, and are not waited for until they answer."""
 
@@ -49,6 +51,9 @@ class Edges:
         before; counted: they have all requests of the phase, and the sample that is to agree may come soon."""
         if asked:
             self._late.discard(target)
+            last, _ = self._asked.pop(target, (asked, 0))
+            if last > asked:
+                self._asked[target] = last, self._clock()
         edge = self._edge
         if edge is None or asked < self._first:
             return
@@ -84,7 +89,7 @@ class Edges:
                 again = Ask(self.next(), edge.phase, edge.edge)
                 self._ask((loop for loop in loops if loop.number in due), again, runs=False)
             return None
-        self._late |= {target for target in self._waiting if target not in self._samples}
+        self._late |= {target for target in self._waiting if self._owes_ns(target, at_ns) >= _PATIENCE_NS[False]}
         self._edge = None
         return edge
 
@@ -93,7 +98,12 @@ class Edges:
         self.number += 1
         return self.number
 
-    @staticmethod
-    def _ask(loops: Iterable[TargetLoop], ask: Ask, *, runs: bool) -> None:
+    def _owes_ns(self, target: int, at_ns: int) -> int:
+        """How long the target has given none of the samples of the edge; a short phase is no time to be late."""
+        return 0 if target in self._samples or target not in self._asked else at_ns - self._asked[target][1]
+
+    def _ask(self, loops: Iterable[TargetLoop], ask: Ask, *, runs: bool) -> None:
         for loop in loops:
+            _, since_ns = self._asked.get(loop.number, (0, self._clock()))
+            self._asked[loop.number] = ask.number, since_ns
             loop.ask(ask, runs=runs)

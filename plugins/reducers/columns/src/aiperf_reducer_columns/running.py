@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import time
+from typing import TYPE_CHECKING
 
 from aiperf.parts.journal import load_end
 from aiperf.sdk.reducer import Ended, Live, ReducerJob, RunningReduction
@@ -13,6 +14,9 @@ from aiperf.sdk.reducer import Ended, Live, ReducerJob, RunningReduction
 from aiperf_reducer_columns.imported import imported
 from aiperf_reducer_columns.reduce.reducer import RARELY, Reduction, ShardReducer
 from aiperf_reducer_columns.reduce.request_lines import DEBUG, RequestLines
+
+if TYPE_CHECKING:
+    from aiperf_reducer_columns.report.report import Merging
 
 _STEP_S = 0.1
 _SHARED_STEP_S = 0.02
@@ -33,6 +37,7 @@ class ColumnsReduction(RunningReduction):
         self.job, self.journal = job, job.journal
         self.slow = job.plan.plugins.grading_timeout_s is not None
         self._reductions: list[Reduction] | None = None
+        self._merged: Merging | None = None
         self._trouble: str | None = None
         self._preloaded = False
         # Where workers, reducers, server and parent share cores, even idle time costs: caches and memory are shared.
@@ -102,10 +107,18 @@ class ColumnsReduction(RunningReduction):
             self.reducer = self._begun(exporting=False)
             self._reduce_rest()
 
+    def prepare_summary(self) -> None:
+        from aiperf_reducer_columns.report.report import merged_early
+
+        if not self._preloaded:
+            self._preload_report()
+        self._merged = merged_early(self.journal, self.job.secrets, self._reductions)
+
     def summarize(self) -> None:
         from aiperf_reducer_columns.report.report import write_summary
 
-        write_summary(self.journal, secrets=self.job.secrets, reductions=self._reductions)
+        merged, self._merged = self._merged, None
+        write_summary(self.journal, secrets=self.job.secrets, reductions=self._reductions, merged=merged)
 
     def write_rows(self) -> list[str]:
         if not self.rows_wait:

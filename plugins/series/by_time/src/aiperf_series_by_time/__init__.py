@@ -12,6 +12,9 @@ from aiperf.sdk.summary import SourceSummary
 class ByTime(Series[None]):
     """Folds in the process of each source; a summary reads the folds, or folds the samples again."""
 
+    def preload(self) -> None:
+        from aiperf_series_by_time import summaries as _imported  # noqa: F401
+
     def running(self, folds: Path, slices: tuple[int, int] | None) -> RunningSeries:
         from aiperf_series_by_time.stored import RunningFold  # numpy
 

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import numpy as np
 from aiperf.parts import journal
-from aiperf.parts.journal import Store, read_ints
+from aiperf.parts.journal import Store
 from aiperf.parts.loading import isolated, load
 from aiperf.parts.reporting import exporters, part_path, target_for
-from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
+from aiperf.parts.samples import read_samples, sample_files
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.errors import AiperfError, BadJournal
 from aiperf.sdk.exporter import BatchExporter
@@ -39,6 +39,7 @@ from aiperf_reducer_columns.report.evidence import (
 )
 from aiperf_reducer_columns.report.kept import Kept
 from aiperf_reducer_columns.report.tables import tables
+from aiperf_reducer_columns.report.unsent import due_times, unsent_rows
 from aiperf_reducer_columns.report.verdicts import concluded, findings, sentences
 
 from aiperf.sdk.summary import (  # isort: skip
@@ -121,26 +122,33 @@ def _reduced_again(plan: Plan, clock: journal.RunClock, journal_path: Path, *, f
         return reduction
 
 
+def merged_early(journal_path: Path, secrets: Secrets, reductions: list[Reduction] | None) -> Merging | None:
+    """The part of a summary that needs no samples of telemetry, for :func:`write_summary`; None where that isn't whole."""
+    plan, clock = journal.load_run(journal_path)
+    parts = reductions or saved_reductions(journal_path)
+    if _cut(parts) or any(part.pending for part in parts):  # they are reduced again, or graded
+        return None
+    made = Merging(secrets.restored(plan), clock, journal_path, parts)
+    if (series := plan.plugins.series) is not None and plan.plugins.telemetry:
+        with isolated(series, lambda sentence: None):  # told when it makes the summary
+            load(series).preload()
+            for path in sample_files(journal_path):
+                next(read_samples(path), None)  # makes the decoder
+    return made
+
+
 def write_summary(
-    journal_path: Path, *, secrets: Secrets | None = None, plan: Plan | None = None, reductions: list[Reduction] | None = None
-) -> Summary:
+    journal_path: Path, *, secrets: Secrets | None = None, plan: Plan | None = None,
+    reductions: list[Reduction] | None = None, merged: Merging | None = None,
+) -> Summary:  # fmt: skip
     """Merge the reducers' work into ``summary.msgpack``, and add arrivals without a request to the ledger.
 
     *secrets*: options of plugins that the saved plan lacks; None in a report.  *plan*: None for the saved plan.
-    *reductions*: None for those that the reducers saved.
+    *reductions*: None for those that the reducers saved.  *merged*: what :func:`merged_early` gave, for this once.
     """
-    own, clock = journal.load_run(journal_path)
-    whole = (secrets or Secrets()).restored(plan or own)
-    parts = reductions or saved_reductions(journal_path)
-    if any(part.finishing for part in parts) and any(part.endless for part in parts):
-        parts = [_reduced_again(whole, clock, journal_path, finishing=True)]
-    elif pending := sum(part.pending for part in parts):
-        end = journal.load_end(journal_path)
-        if end is None or end.cancelled or end.hurried:  # whoever ends a run wants its end
-            parts[0].notes.append(f"{pending:,} answers are not graded yet: aiperf report grades them")
-        else:
-            parts = [_reduced_again(whole, clock, journal_path)]
-    summary = _Merging(whole, clock, journal_path, parts).summary()
+    if merged is None:
+        merged = _merged(journal_path, secrets, plan, reductions)
+    summary = merged.summary()
     draft = journal_path / "summary.draft"
     private(draft).write_bytes(msgspec.msgpack.encode(summary))
     draft.replace(journal_path / "summary.msgpack")
@@ -149,13 +157,35 @@ def write_summary(
     return summary
 
 
+def _cut(parts: list[Reduction]) -> bool:
+    """Whether answers count as good that may have been cut."""
+    return any(part.finishing for part in parts) and any(part.endless for part in parts)
+
+
+def _merged(
+    journal_path: Path, secrets: Secrets | None, plan: Plan | None, reductions: list[Reduction] | None
+) -> Merging:  # fmt: skip
+    own, clock = journal.load_run(journal_path)
+    whole = (secrets or Secrets()).restored(plan or own)
+    parts = reductions or saved_reductions(journal_path)
+    if _cut(parts):
+        parts = [_reduced_again(whole, clock, journal_path, finishing=True)]
+    elif pending := sum(part.pending for part in parts):
+        end = journal.load_end(journal_path)
+        if end is None or end.cancelled or end.hurried:  # whoever ends a run wants its end
+            parts[0].notes.append(f"{pending:,} answers are not graded yet: aiperf report grades them")
+        else:
+            parts = [_reduced_again(whole, clock, journal_path)]
+    return Merging(whole, clock, journal_path, parts)
+
+
 def _percentiles(plan: Plan) -> list[float]:
     """The percentiles of every distribution of the run."""
     return sorted({*PERCENTILES, *plan.output.asked_percentiles})
 
 
-class _Merging:
-    """Merges the work of a run's reducers into its summary."""
+class Merging:
+    """Merges the work of a run's reducers into its summary, once."""
 
     def __init__(self, plan: Plan, clock: journal.RunClock, journal_path: Path, parts: list[Reduction]) -> None:
         self.plan, self.clock, self.journal, self.parts = plan, clock, journal_path, parts
@@ -177,13 +207,14 @@ class _Merging:
         self.phase_folds = {phase.index: self.plugin_folds.results(phase.index).get(0, {}) for phase in plan.load.phases}
         self.catalogue.switch_off(self.plugin_folds.off)
         self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values], plan.output)
-        self.end = journal.load_end(journal_path)
+        self.end: journal.RunEnd | None = None
         self.lost = [sentence for part in self.parts for sentence in part.lost]
         if missing := sum(part.missing for part in self.parts):
             sent = missing + sum(sum(counts.outcomes.values()) for counts in self.counts.values())
             self.lost.append(f"{missing:,} of {sent:,} requests are in no file")
 
     def summary(self) -> Summary:
+        self.end = journal.load_end(self.journal)
         plan, ended = self.plan, self.end or journal.RunEnd(incomplete="the run did not record its end")
         phases = [self._phase(phase) for phase in plan.load.phases]
         main_plan = next(phase for phase in plan.load.phases if phase.kind == "profiling")
@@ -308,7 +339,7 @@ class _Merging:
             with isolated(ref, self._report, passing=OSError), path.open("ab") as part:
                 for at in range(0, len(missing), _LEDGER_ROWS):
                     rows = missing[at : at + _LEDGER_ROWS]
-                    part.write(exporter.rows(_unsent(rows, due[rows], phase, self.journal, outcome)))
+                    part.write(exporter.rows(unsent_rows(rows, due[rows], phase, self.journal, outcome)))
 
     def _phase(self, phase: PhasePlan) -> PhaseSummary:
         counts, (begin, end) = self.counts[phase.index], self._window(phase)
@@ -413,33 +444,3 @@ def _duration_s(counts: PhaseCounts) -> float | None:
 
 def _seconds(span_ns: float) -> float | None:
     return span_ns / 1e9 if span_ns > 0 else None  # -inf where nothing ended
-
-
-def due_times(phase: PhasePlan, directory: Path) -> Ints:
-    """When arrivals are due, in ns after the phase's start: -1 where the schedule doesn't say; empty where nothing is due."""
-    if phase.due_file is None:
-        return np.empty(0, dtype=np.int64)
-    return read_ints(directory / Path(phase.due_file).name)
-
-
-def _unsent(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path, outcome: int) -> RecordBatch:
-    """Arrivals with nothing known but number, due time and, where the plan fixes it, session and turn."""
-    count = len(numbers)
-    columns: dict[str, Column] = {name: np.full(count, np.nan) for name in (*NUMBERS, *GRADE_COLUMNS)}
-    columns |= {"n": numbers.astype(np.float64), "due_ns": due, "phase": np.full(count, float(phase.index))}
-    columns |= {"outcome": np.full(count, float(outcome)), **_sessions(numbers, phase, directory)}
-    none: list[list[float]] = [[]] * count
-    columns |= dict.fromkeys(LIST_COLUMNS, ragged(none, none))
-    return RecordBatch(columns, np.zeros(count, dtype=bool), dict.fromkeys(TEXTS, [None] * count))
-
-
-def _sessions(numbers: Ints, phase: PhasePlan, directory: Path) -> dict[str, Floats]:
-    """Sessions and turns of arrivals, where they don't depend on the answers."""
-    if phase.sessions_file is not None:
-        rows = read_ints(directory / Path(phase.sessions_file).name).reshape(-1, 3)
-        session = np.searchsorted(rows[:, 2], numbers, side="right") - 1
-        turn, entry = numbers - rows[session, 2], rows[session, 0]
-        return {"session": session.astype(np.float64), "turn": turn.astype(np.float64), "entry": entry.astype(np.float64)}
-    if Store(directory).max_turns == 1:
-        return {"session": numbers.astype(np.float64), "turn": np.zeros(len(numbers))}
-    return {}
