@@ -41,7 +41,7 @@ PACKAGES = {
         "aiperf_reader", "aiperf_schedule_standard", "aiperf_transport_sockets",
     },
     REDUCER: {*COMMON, "numpy"},
-    SAMPLING: {*COMMON, "pluggy", "prometheus_client"},
+    SAMPLING: {*COMMON, "httptools", "pluggy", "prometheus_client"},
 }  # fmt: skip
 """Packages; plugins only where the list is short."""
 COSTLY = {
@@ -51,7 +51,7 @@ COSTLY = {
 """Modules that cost 5 ms or more."""
 NEEDED: Mapping[str, set[str]] = {
     PARENT: set(), BUILDER: set(), WORKER: {"asyncio", "ctypes", "ssl"}, REDUCER: {"ctypes", "numpy._core"},
-    SAMPLING: {"email", "http.client", "ssl"},
+    SAMPLING: set(),
 }  # fmt: skip
 
 

@@ -89,7 +89,6 @@ class Telemetry(Companion[None]):
 
     def __init__(self, options: None, context: CompanionContext) -> None:
         super().__init__(options, context)
-        self._decode = reply_decoder()
         self._running: list[_Source] = []
         self._resting: list[_Source] = []
         """Processes of the plan before."""
@@ -287,7 +286,7 @@ class Telemetry(Companion[None]):
                     break
 
     def _heed(self, source: _Source, line: bytes) -> None:
-        match self._decode(line):
+        match reply_decoder()(line):
             case SourceTrouble(message, absent):
                 source.absent += [message] if absent else []
                 self._tell(message, absent=absent)

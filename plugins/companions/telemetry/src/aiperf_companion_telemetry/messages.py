@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 import msgspec
@@ -107,11 +108,13 @@ class Queue(Struct, frozen=True, tag=True):
 Reply: TypeAlias = Edge | SourceTrouble | Ready | Gone | Folding | Folded | Queue
 
 
+@cache
 def message_decoder() -> Callable[[bytes], Message]:
     """For the process of a source."""
     return msgspec.json.Decoder(Message).decode
 
 
+@cache
 def reply_decoder() -> Callable[[bytes], Reply]:
     """For the run."""
     return msgspec.json.Decoder(Reply).decode

@@ -75,7 +75,6 @@ class SourceProcess:
         wake: Callable[[], object] = lambda: None, begin: Callable[[Callable[[], object]], None] = in_thread,
         stand_back: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
-        self._decode = message_decoder()
         self._reply, self._clocks, self._wake, self._begin, self._stand_back = reply, clocks, wake, begin, stand_back
         self.over = False
         """Whether there is nothing to sample, and never will be."""
@@ -99,7 +98,7 @@ class SourceProcess:
 
     def take(self, line: bytes) -> None:
         """Take a message of the run."""
-        match self._decode(line):
+        match message_decoder()(line):
             case SourceStart() as start:
                 scrub_output(start.secrets)
                 self._start = start

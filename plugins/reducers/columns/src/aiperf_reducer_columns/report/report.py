@@ -39,7 +39,7 @@ from aiperf_reducer_columns.report.evidence import (
 )
 from aiperf_reducer_columns.report.kept import Kept
 from aiperf_reducer_columns.report.tables import tables
-from aiperf_reducer_columns.report.unsent import due_times, unsent_rows
+from aiperf_reducer_columns.report.unsent import due_from, due_times, unsent_rows
 from aiperf_reducer_columns.report.verdicts import concluded, findings, sentences
 
 from aiperf.sdk.summary import (  # isort: skip
@@ -207,14 +207,17 @@ class Merging:
         self.phase_folds = {phase.index: self.plugin_folds.results(phase.index).get(0, {}) for phase in plan.load.phases}
         self.catalogue.switch_off(self.plugin_folds.off)
         self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values], plan.output)
-        self.end: journal.RunEnd | None = None
         self.lost = [sentence for part in self.parts for sentence in part.lost]
         if missing := sum(part.missing for part in self.parts):
             sent = missing + sum(sum(counts.outcomes.values()) for counts in self.counts.values())
             self.lost.append(f"{missing:,} of {sent:,} requests are in no file")
 
+    @cached_property
+    def end(self) -> journal.RunEnd | None:
+        """What the run noted of its end, when the summary is made."""
+        return journal.load_end(self.journal)
+
     def summary(self) -> Summary:
-        self.end = journal.load_end(self.journal)
         plan, ended = self.plan, self.end or journal.RunEnd(incomplete="the run did not record its end")
         phases = [self._phase(phase) for phase in plan.load.phases]
         main_plan = next(phase for phase in plan.load.phases if phase.kind == "profiling")
@@ -290,9 +293,7 @@ class Merging:
         found = findings(self.plan, replace(known, summary=summary), failures.append)
         lacking = "a verdict failed, see the warnings" if failures else None if self.plan.plugins.verdicts else _NO_VERDICTS
         more = [*summary.run_warnings, *self.warnings, *sentences(found, FindingLevel.ADVICE), *failures, *summary.warnings]
-        return replace(
-            summary, measurement=concluded(summary, found, lacking), warnings=tuple(dict.fromkeys(more))
-        )
+        return replace(summary, measurement=concluded(summary, found, lacking), warnings=tuple(dict.fromkeys(more)))
 
     def _accounts_for(self, phase: PhasePlan) -> bool:
         """Whether every request of the phase that was sent is known: by number, or because the shard has noted its end.
@@ -329,11 +330,8 @@ class Merging:
         missing = np.flatnonzero(unsent)
         if not len(missing):
             return
-        due, outcome = np.full(count, np.nan), journal.NEVER_SENT if self._accounts_for(phase) else journal.UNKNOWN
-        begin_ns = min(self._instants(phase, "begin"), default=np.nan)  # without a begin, no due times
-        if phase.due_file is not None:
-            after = due_times(phase, self.journal)
-            due[after >= 0] = after[after >= 0] + begin_ns
+        outcome = journal.NEVER_SENT if self._accounts_for(phase) else journal.UNKNOWN
+        due = due_from(phase, count, self.journal, min(self._instants(phase, "begin"), default=np.nan))
         for ref, exporter in exporters(plan, target_for(plan, self.clock), BatchExporter):
             path = part_path(self.journal, ref.name, plan.run.reducers)
             with isolated(ref, self._report, passing=OSError), path.open("ab") as part:

@@ -17,6 +17,15 @@ def due_times(phase: PhasePlan, directory: Path) -> Ints:
     return read_ints(directory / Path(phase.due_file).name)
 
 
+def due_from(phase: PhasePlan, count: int, directory: Path, begin_ns: float) -> Floats:
+    """When each of *count* arrivals is due, in ns; NaN where the schedule doesn't say, and where *begin_ns* is not known."""
+    due = np.full(count, np.nan)
+    if phase.due_file is not None:
+        after = due_times(phase, directory)
+        due[after >= 0] = after[after >= 0] + begin_ns
+    return due
+
+
 def unsent_rows(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path, outcome: int) -> RecordBatch:
     """Arrivals with nothing known but number, due time and, where the plan fixes it, session and turn."""
     count = len(numbers)
