@@ -58,7 +58,9 @@ class Showing:
     def end_phase(self, ended_ns: int) -> None:
         """The phase ended at this monotonic instant."""
         self._ended_ns = ended_ns
-        self._told(self._made(ended_ns, sending=False))
+        snapshot = self._made(ended_ns, sending=False)
+        self._told(snapshot)
+        self._run.display.show(snapshot)
 
     def show(self, *, sending: bool) -> Snapshot | None:
         """Show the phase, if the last time is long enough ago: what was shown."""

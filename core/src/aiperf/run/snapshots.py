@@ -92,7 +92,7 @@ class Snapshots:
             recent_rate=self._recent_rate(now_s, elapsed_s, done), phases=tuple(self._phases.values()),
             metrics=known.metrics, good=known.good, objectives=known.objectives, failures=known.failures,
             further_failures=known.further_failures, delays=known.delays,
-            workers=self._loads.rows(workers, {each.index: each for each in counters}, now_s),
+            workers=self._loads.rows(workers, {each.index: each for each in counters}, now_s, over=over),
             series=tuple(series[:MOST_SERIES]), further_series=max(0, len(series) - MOST_SERIES),
             log=tuple(log), logged=logged, verdict=self.verdict,
         )  # fmt: skip

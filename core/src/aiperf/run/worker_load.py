@@ -26,17 +26,19 @@ class WorkerLoads:
         self._seen: dict[int, tuple[float, float]] = {}
 
     def rows(
-        self, workers: Sequence[Child], counters: Mapping[int, control.Counters], now_s: float
+        self, workers: Sequence[Child], counters: Mapping[int, control.Counters], now_s: float, *, over: bool
     ) -> tuple[LiveWorker, ...]:  # fmt: skip
-        return tuple(self._row(each, counters.get(each.index), now_s) for each in workers)
+        """*over*: the load has ended, and the workers may have."""
+        return tuple(self._row(each, counters.get(each.index), now_s, over=over) for each in workers)
 
-    def _row(self, worker: Child, counter: control.Counters | None, now_s: float) -> LiveWorker:
+    def _row(self, worker: Child, counter: control.Counters | None, now_s: float, *, over: bool) -> LiveWorker:
         process = worker.process
         pid = process.pid if isinstance(process, LocalProcess) else None
         cpu_pct, memory, state = (None, None, "") if pid is None else self._read(pid, now_s)
         sent = counter or control.Counters(worker.index, 0, 0, 0, 0, 0)
         done = sent.completed + sent.errors
-        if (pid is not None and process.poll() is not None) or (done and sent.errors > _FAILED_SHARE * done):
+        died = pid is not None and not over and process.poll() is not None
+        if died or (done and sent.errors > _FAILED_SHARE * done):
             status = ERROR
         elif state == "T":
             status = STALE

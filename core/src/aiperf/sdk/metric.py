@@ -168,6 +168,15 @@ class Needs(enum.Flag):
     NUMBERS = enum.auto()  # the endpoint declares the numbers of answers that the metric has in ``needs``
 
 
+class MetricObjective(Struct, frozen=True):
+    """A service-level objective of requests: title ``TTFT ≤ 200 ms``; tag of the metric that it bounds, "" for all objectives
+    together; bound in that metric's display unit, None for all together."""
+
+    title: str
+    tag: str = ""
+    bound: float | None = None
+
+
 class MetricDeclaration:
     """The declaration of a metric, on its class or on the instance.  A metric whose manifest row declares options is
     constructed with them as its only argument.
@@ -180,7 +189,8 @@ class MetricDeclaration:
     per_record: the per-request file has each request's value.
     hidden: only other metrics read it; no file shows it.
     headline: place among the numbers of a line of progress, which has the first two; None leaves it out.
-    objective: what the metric says of each request, ``TTFT ≤ 200 ms``, 1 where it is met, else 0; "" where it is no objective.
+    objective: the metric says whether each request meets it, by 1 and 0; None where it is about no objective.
+    watched: computed only while somebody looks at live numbers; *hidden*, and no other metric needs it.
     rises, falls: columns, and metrics in *needs*, that make the value greater, or smaller, the greater they are.  Where one of
     them is an estimate, because reads were merged, the value then has bounds.
     """
@@ -198,7 +208,8 @@ class MetricDeclaration:
     per_record: bool = True
     hidden: bool = False
     headline: int | None = None
-    objective: str = ""
+    objective: MetricObjective | None = None
+    watched: bool = False
     rises: tuple[str, ...] = ()
     falls: tuple[str, ...] = ()
 
@@ -387,6 +398,6 @@ class MetricFamily:
 
 
 __all__ = [
-    "Aggregation", "Analysis", "AnyUnit", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Over", "PerRequestMetric",
-    "PluginFold", "PluginUnit", "RequestView", "RunMetric", "Totals", "Unit", "unit_size",
+    "Aggregation", "Analysis", "AnyUnit", "Metric", "MetricDeclaration", "MetricFamily", "MetricObjective", "Needs",
+    "Over", "PerRequestMetric", "PluginFold", "PluginUnit", "RequestView", "RunMetric", "Totals", "Unit", "unit_size",
 ]  # fmt: skip

@@ -264,6 +264,8 @@ WORKED = {
     "good_request_count": [1, 0, 0],
     "slo_request_latency_failed_alone": [0, 1, 0],
     "slo_time_to_first_token_failed_alone": [0, 0, 1],
+    "slo_request_latency_met": [1, 0, 1],
+    "slo_time_to_first_token_met": [1, 1, 0],
     "goodput": 0.25,
     "good_request_fraction": 0.25,
     "slo_time_to_first_token_p99_attained": 1,

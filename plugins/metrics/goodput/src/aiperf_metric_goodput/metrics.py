@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from aiperf import Aggregation, Column, Metric, MetricDeclaration, Ragged, RecordBatch, RunMetric, Totals, Unit
 from aiperf.sdk.columns import Bounds
+from aiperf.sdk.metric import MetricObjective
 from msgspec import Struct
 
 from aiperf_metric_goodput.slos import Slo
@@ -29,6 +30,7 @@ def metrics_of(bounds: Iterable[tuple[Slo, Metric]]) -> list[MetricDeclaration]:
     if per_request:
         metrics += [GoodRequestCount(per_request), GoodRequestFraction(), Goodput()]
         metrics += [FailedAlone(place, per_request) for place in range(len(per_request))]
+        metrics += [ObjectiveMet(objective) for objective in per_request]
     for objective in objectives:
         if objective.slo.percentile is not None:
             metrics += [PercentileAttained(objective), PercentileMargin(objective)]
@@ -75,6 +77,7 @@ class GoodRequestCount(Metric):
     title = "Good Request Count"
     unit = Unit.REQUESTS
     fold = Aggregation.SUM
+    objective = MetricObjective("all objectives")
 
     def __init__(self, objectives: Sequence[ServiceObjective]) -> None:
         self.objectives = objectives
@@ -145,11 +148,31 @@ class FailedAlone(Metric):
         return _all(met)
 
 
+class ObjectiveMet(Metric):
+    """Requests that succeeded and met this objective, for live numbers."""
+
+    unit = Unit.REQUESTS
+    fold = Aggregation.SUM
+    hidden = watched = True
+    per_record = False
+
+    def __init__(self, objective: ServiceObjective) -> None:
+        slo = objective.slo
+        self._objective = objective
+        self.tag = f"slo_{slo.tag}_met"
+        self.title = f"Met {objective.title}"
+        self.needs = (slo.tag,)
+        self.objective = MetricObjective(objective.title, slo.tag, slo.bound)
+
+    def column(self, batch: RecordBatch) -> Column:
+        return _all([self._objective.met(batch)])
+
+
 class _OfPercentile(RunMetric):
     """An objective of the run.  Failed requests count as infinitely slow, where the metric has adjusted values."""
 
     def __init__(self, objective: ServiceObjective, what: str) -> None:
-        self.objective = objective
+        self.service = objective
         slo = objective.slo
         self.needs = (slo.tag,)
         self.rises, self.falls = ((), self.needs)[:: -1 if objective.metric.larger_is_better else 1]
@@ -159,7 +182,7 @@ class _OfPercentile(RunMetric):
 
     def reached(self, run: Totals) -> float | None:
         """The percentile in its display unit."""
-        slo = self.objective.slo
+        slo = self.service.slo
         assert slo.percentile is not None  # only objectives of the run are passed here
         if run.statistic(f"adj_{slo.tag}", "count") is None:
             return run.statistic(slo.tag, slo.percentile)
@@ -178,7 +201,7 @@ class PercentileAttained(_OfPercentile):
 
     def number(self, run: Totals) -> float | None:
         reached = self.reached(run)
-        return 0.0 if reached is None else float(self.objective.holds(np.array([reached]))[0])
+        return 0.0 if reached is None else float(self.service.holds(np.array([reached]))[0])
 
 
 class PercentileMargin(_OfPercentile):
@@ -194,8 +217,8 @@ class PercentileMargin(_OfPercentile):
         reached = self.reached(run)
         if reached is None or math.isinf(reached):
             return None
-        room = self.objective.slo.bound - reached
-        return -room if self.objective.metric.larger_is_better else room
+        room = self.service.slo.bound - reached
+        return -room if self.service.metric.larger_is_better else room
 
 
 def _all(met: Iterable[NDArray[np.bool_]]) -> NDArray[np.float64]:

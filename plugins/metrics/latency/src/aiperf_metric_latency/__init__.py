@@ -31,6 +31,7 @@ class TimeToFirstToken(Metric):
     display = Unit.MILLISECONDS
     requires = _TOKENS_STREAMED
     order = 100
+    headline = 1
     adjusted = True
     since = "started_ns"
     early = True
@@ -96,6 +97,7 @@ class RequestLatency(Metric):
     unit = Unit.NANOSECONDS
     display = Unit.MILLISECONDS
     order = 300
+    headline = 3
     adjusted = True
     since = "started_ns"
 
@@ -214,6 +216,7 @@ class InterTokenLatency(Metric):
     needs = ("output_sequence_length",)
     requires = _TOKENS_STREAMED | Needs.ONE_ANSWER
     order = 400
+    headline = 2
     adjusted = True
 
     def column(self, batch: RecordBatch) -> Column:

@@ -60,12 +60,18 @@ class ColumnsReduction(RunningReduction):
         plan = job.plan if exporting else job.plan.replacing(exporters=())
         tell = RequestLines(plan.run.log_level, job.say).tell if plan.run.log_level <= DEBUG else None
         return ShardReducer(
-            plan, self.journal, job.index, plan.run.reducers, clock=job.clock, secret_texts=job.secrets.texts, tell=tell
+            plan, self.journal, job.index, plan.run.reducers, clock=job.clock, secret_texts=job.secrets.texts, tell=tell,
+            watched=job.watched,
         )
 
     @property
     def live(self) -> Live:
-        return Live(self.reducer.live.done)
+        watch, done = self.reducer.watch, self.reducer.live.done
+        return Live(done) if watch is None else watch.live(done)
+
+    def take_part(self, part: bytes) -> None:
+        if self.reducer.watch is not None:
+            self.reducer.watch.take_part(part)
 
     def ended(self) -> list[Ended]:
         return [] if self.reducer.recent is None else self.reducer.recent.taken()

@@ -34,6 +34,7 @@ from aiperf_reducer_columns.reduce.outlets import Outlets
 from aiperf_reducer_columns.reduce.recent import Recent
 from aiperf_reducer_columns.reduce.recovery import drop_segments, prefers_segments, skip_stored
 from aiperf_reducer_columns.reduce.rows import RowMaker
+from aiperf_reducer_columns.reduce.watch import Watch
 from aiperf_reducer_columns.statistics.catalogue import catalogue
 from aiperf_reducer_columns.statistics.fold import Buckets, Samples
 from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, Grouped, Grouping
@@ -131,15 +132,17 @@ class ShardReducer:
 
     *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, and the columns
     of every reducer are read.  *finishing*: it is known that answers of the run have a reason for their end.
+    *watched*: somebody looks at live numbers.
     *slow*: grades what a slow grader has yet to grade; None leaves it ungraded, and counts it.  *tell*: gets each batch, beside
     the exporters.
     """
+    # Larger than 250 lines: each method hands on to one of the objects below.
     # More than 20 attributes: it joins readers, rows, columns, metrics and files, each of which is one object.
 
     def __init__(
         self, plan: Plan, directory: Path, index: int, of: int, *, clock: journal.RunClock, durable: bool = True,
         finishing: bool = False, slow: SlowGrading | None = None, secret_texts: Sequence[str] = (),
-        tell: Callable[[RecordBatch], None] | None = None,
+        tell: Callable[[RecordBatch], None] | None = None, watched: bool = False,
     ) -> None:  # fmt: skip
         self.plan, self.journal, self.index = plan, directory, index
         self._zero_ns, self._durable = clock.started_mono_ns, durable
@@ -152,7 +155,9 @@ class ShardReducer:
             singly=self._outlets.answers,
         )  # fmt: skip
         self.live = self._rows.live
-        self._pipeline = Pipeline(catalogue(plan, load(plan.plugins.endpoint)), directory, str(index), groupings(plan))
+        known = catalogue(plan, load(plan.plugins.endpoint))
+        self.watch = Watch(known, plan, index) if watched else None
+        self._pipeline = Pipeline(known, directory, str(index), groupings(plan), self.watch)
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
         self._writer, self._batch = ColumnsWriter(directory, index), self._new_batch()
         self._emitted_ns, self._slow, self._tell = time.monotonic_ns(), slow, tell
@@ -160,6 +165,8 @@ class ShardReducer:
         self._aside: Aside | None = None
         self._late = LateRows(self._outlets, directory, index, lambda batch: self._pipeline.score(self._record_batch(batch)))
         self.reduction = Reduction(finishing=finishing)
+        if self.watch is not None:
+            self.watch.follow(self._pipeline.counts, self._pipeline.begins_ns, self.reduction.lateness)
         self.recent: Recent | None = None
         """The latest requests; None in a report."""
         self._recover()
@@ -233,7 +240,7 @@ class ShardReducer:
     def _take_aside(self, aside: Aside) -> bool:
         stored = aside.take()
         if stored is not None:
-            self.live.add_batch(stored.columns())
+            self.live.done += stored.count
             self._keep(stored)
         return stored is not None
 
@@ -331,6 +338,8 @@ class ShardReducer:
         """Score, fold and export a batch."""
         reduction = self.reduction
         reduction.add(stored)
+        if self.watch is not None:
+            self.watch.note(stored.events)
         for _, kind, value in stored.events:
             if kind == journal.PHASE and value["event"] == "begin":  # at one instant for all shards
                 self._pipeline.begins_ns.setdefault(value["phase"], value["at_ns"] - self._zero_ns)

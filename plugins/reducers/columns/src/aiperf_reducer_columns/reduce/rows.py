@@ -14,7 +14,7 @@ from aiperf.parts.journal import Store
 from aiperf.parts.loading import calls, failure, is_strange, load, why
 from aiperf.parts.segments import JournalRequest
 from aiperf.parts.tokenizers import ChatCounter, open_tokenizer
-from aiperf.sdk.columns import ABSENT, NUMBERS, POLL_GAP, Leg, Row, WireTrace
+from aiperf.sdk.columns import ABSENT, POLL_GAP, Leg, Row, WireTrace
 from aiperf.sdk.endpoint import Endpoint, follows
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadJournal, BadResponse
 from aiperf.sdk.framing import is_stream
@@ -30,7 +30,7 @@ from aiperf_reducer_columns.reduce.batches import OpenBatch, Rows
 from aiperf_reducer_columns.reduce.bulk import BulkRows, Ends
 from aiperf_reducer_columns.reduce.grading import Grading
 from aiperf_reducer_columns.reduce.heads import decoded, encoding_of
-from aiperf_reducer_columns.reduce.live import LiveMeans
+from aiperf_reducer_columns.reduce.live import Reduced
 from aiperf_reducer_columns.reduce.prompts import Prompts
 from aiperf_reducer_columns.reduce.request_errors import FIRST_BYTES, Report, RequestErrors
 from aiperf_reducer_columns.reduce.several_answers import Choices, prompts_in
@@ -72,7 +72,7 @@ class RowMaker:
         self, plan: Plan, store: Store, report: Report, *, zero_ns: int, counting: bool, secret_texts: Sequence[str] = (),
         singly: bool = False,
     ) -> None:  # fmt: skip
-        self.live = LiveMeans(streaming=plan.target.streaming)
+        self.live = Reduced()
         self._plan, self._store, self._report, self._zero_ns = plan, store, report, zero_ns
         self._errors = RequestErrors(str(plan.plugins.endpoint), report, secret_texts, zero_ns)
         self.scrubbed = self._errors.scrubbed
@@ -111,7 +111,7 @@ class RowMaker:
                 self.finish_request(part, shard, batch)
             else:
                 batch.extend(part)
-                self.live.add(dict(zip(NUMBERS, part.numbers, strict=True)))
+                self.live.done += len(part.numbers[0])
 
     def _open_tokenizer(self) -> TokenCounts | None:
         """Counts of the run's tokenizer; None where nothing is tokenized."""
@@ -191,7 +191,7 @@ class RowMaker:
         texts = self._texts(answer.extra) if answer.extra and self._endpoint.texts else None
         legs = self._exchanges(request, further) if self._follows else None
         batch.add(row, usage, answer, error, trace, grade, further, legs, texts, reason)
-        self.live.count(outcome, started - zero, stamps, (outputs or 0) + (reasoning or 0))
+        self.live.done += 1
 
     def _read(self, request: JournalRequest, ending: int, status: int, flags: int, ack: int) -> Answer:
         """What the endpoint reads; an error where it ends the program or never returns.  It is not asked again then."""

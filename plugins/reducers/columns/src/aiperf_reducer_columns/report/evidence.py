@@ -23,17 +23,10 @@ from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, WorkerEvent, WorkerTime
 
 from aiperf_reducer_columns.statistics.fold import Buckets, Merged, statistics
+from aiperf_reducer_columns.statistics.lateness import late_ns
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
 
-SLIP_NS = 1_000_000
-SLIP_SHARE = 0.05
-"""An arrival is late that starts by more than 1 ms and more than this share of the mean gap after its due time."""
 _MS = 1e-6
-
-
-def late_ns(phase: PhasePlan) -> float:
-    """An arrival that starts later than this behind its due time counts as late."""
-    return max(SLIP_NS, SLIP_SHARE * 1e9 / phase.rate if phase.rate else 0)
 
 
 def planned(phase: PhasePlan) -> int | None:

@@ -32,7 +32,7 @@ IN_MEMORY = 16_384
 """Values of one metric in memory; more go to a file."""
 BUDGET = 4_000_000
 """Elements of a list metric with exact values, over all reducers together."""
-_GROWTH = math.log(1.002)
+GROWTH = math.log(1.002)
 PERCENTILES: Sequence[float] = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 """Those of every distribution."""
 _BLOCK = 65_536
@@ -89,7 +89,7 @@ class Buckets(Struct):
         variance = max(Fraction(), self.squares.exact() / self.count - mean * mean)
         spread = math.sqrt(variance)
         extent = (float(mean), self.low, self.high, float(self.sum))
-        return _shown(self._ranked(), self.count, *extent, spread, scale, percentiles)
+        return ranked_statistics(self._ranked(), self.count, *extent, spread, scale, percentiles)
 
     def quantile(self, share: float) -> float:
         """The value that *share* (0 to 1) of the values are at or below.  The buckets must not be empty."""
@@ -97,9 +97,9 @@ class Buckets(Struct):
 
     def _ranked(self) -> Callable[[int], float]:
         """A function from a rank, from 0, to its value."""
-        ordered = [(-math.exp((i + 0.5) * _GROWTH), self.below[i]) for i in sorted(self.below, reverse=True)]
+        ordered = [(-math.exp((i + 0.5) * GROWTH), self.below[i]) for i in sorted(self.below, reverse=True)]
         ordered += [(0.0, self.zeros)] if self.zeros else []
-        ordered += [(math.exp((i + 0.5) * _GROWTH), self.counts[i]) for i in sorted(self.counts)]
+        ordered += [(math.exp((i + 0.5) * GROWTH), self.counts[i]) for i in sorted(self.counts)]
         values = np.clip(np.array([value for value, _ in ordered]), self.low, self.high)
         ends = np.cumsum([n for _, n in ordered])
 
@@ -114,7 +114,7 @@ def _tally(counts: dict[int, int], values: Floats) -> None:
     if not len(values):
         return
     numbers = np.log(values)
-    numbers /= _GROWTH
+    numbers /= GROWTH
     buckets = np.floor(numbers, out=numbers).astype(np.int64)
     least = int(buckets.min())
     buckets -= least
@@ -352,7 +352,7 @@ def extent(values: Floats | Buckets, scale: float, percentiles: Sequence[float])
         shown = values.statistics(scale, percentiles)
     else:
         at, count = _placed(values, percentiles), len(values)
-        shown = _shown(at, count, 0.0, at(0), at(count - 1), float(exactly(values)), 0.0, scale, percentiles)
+        shown = ranked_statistics(at, count, 0.0, at(0), at(count - 1), float(exactly(values)), 0.0, scale, percentiles)
     return {name: value for name, value in shown.items() if name not in ("avg", "std", "count")}
 
 
@@ -360,7 +360,7 @@ def statistics(values: Floats, scale: float = 1.0, percentiles: Sequence[float] 
     """Statistics of values in any order: linear percentiles (R type 7), population standard deviation, exact sums."""
     at, count, total = _placed(values, percentiles), len(values), exactly(values)
     spread = math.sqrt(squared_distances(values, total) / count) if count > 1 else 0.0
-    return _shown(at, count, float(total / count), at(0), at(count - 1), float(total), spread, scale, percentiles)
+    return ranked_statistics(at, count, float(total / count), at(0), at(count - 1), float(total), spread, scale, percentiles)
 
 
 def _placed(values: Floats, percentiles: Sequence[float]) -> Callable[[int], float]:
@@ -387,7 +387,7 @@ def adjusted(
     return {name: displayed(value, scale) for name, value in known.items()} | {"count": count}
 
 
-def _shown(
+def ranked_statistics(
     at: Callable[[int], float], count: int, mean: float, low: float, high: float, total: float, spread: float, scale: float,
     percentiles: Sequence[float],
 ) -> dict[str, float]:  # fmt: skip

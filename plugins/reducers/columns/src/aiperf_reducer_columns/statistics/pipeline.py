@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from aiperf.parts import journal
@@ -29,16 +29,27 @@ column POLL_GAP of good requests (ns)."""
 SEEN, CENSORED = "·seen", "·censored"
 """Suffixes of a metric's tag, for requests cut off in flight: values that are known; durations so far of the others."""
 _CUT_OFF = (journal.ABORTED, journal.UNFINISHED)
+
+
+class Watch(Protocol):
+    """What folds values for live numbers."""
+
+    def add(self, phase: int, tag: str, values: Floats, *, listed: bool) -> None: ...
+
+
 Groupings: TypeAlias = Mapping[int, Sequence[Grouping]]
 
 
 class Pipeline:
     """Scores batches and folds their values, per phase.  *spool*: folder for values beyond the bounds in memory."""
 
-    def __init__(self, catalogue: Catalogue, spool: Path, owner: str, groupings: Groupings | None = None) -> None:
-        """*groupings*: further folds of a phase's requests, by its index."""
-        self._catalogue = catalogue
-        self._metrics = {tag: metric for tag, metric in catalogue.metrics.items() if isinstance(metric, Metric)}
+    def __init__(
+        self, catalogue: Catalogue, spool: Path, owner: str, groupings: Groupings | None = None, watch: Watch | None = None
+    ) -> None:
+        """*groupings*: further folds of a phase's requests, by its index.  *watch*: folds the values for live numbers, too."""
+        self._catalogue, self._watch_live = catalogue, watch
+        every = {tag: metric for tag, metric in catalogue.metrics.items() if isinstance(metric, Metric)}
+        self._metrics = {tag: metric for tag, metric in every.items() if watch is not None or not metric.watched}
         self._analyses = {tag: metric for tag, metric in catalogue.metrics.items() if isinstance(metric, Analysis)}
         self._collectors: dict[tuple[int, str], RawValueCollector] = {}
         self._spool, self._owner = spool, owner
@@ -99,7 +110,7 @@ class Pipeline:
                     continue
                 if tag in batch.bounds:
                     values = self._take_estimates(phase, tag, values, batch.bounds[tag], listed=listed)
-                self._fold(phase, tag, listed=listed).add(values)
+                self._add(phase, tag, values, listed=listed)
             self._count(phase, batch)
             self._watch(phase, batch)
             self._collect(phase, batch)
@@ -112,15 +123,15 @@ class Pipeline:
         if not estimated.any():
             return values
         for suffix, part in ((ESTIMATE, values), (LOW, low), (HIGH, high), (SLACK, slack)):
-            self._fold(phase, tag + suffix, listed=listed).add(part[estimated])
+            self._add(phase, tag + suffix, part[estimated], listed=listed)
         return values[~estimated]
 
     def _count(self, phase: int, batch: RecordBatch) -> None:
         """Count the requests, and fold the kernel's own values."""
         self.counts.setdefault(phase, PhaseCounts()).add(batch)
         late, held = batch["started_ns"] - batch["due_ns"], batch["held_ns"]
-        self._fold(phase, LATE).add(late)
-        self._fold(phase, SLIP).add(late - held)
+        self._add(phase, LATE, late)
+        self._add(phase, SLIP, late - held)
         self._fold(phase, HELD).add(np.where(held > 0, held, np.nan))
         self._fold(phase, ARRIVAL).add(batch["n"])
         self._fold(phase, TURNAROUND).add(batch["turnaround_ns"])
@@ -167,6 +178,11 @@ class Pipeline:
                 self._collectors[phase, tag] = RawValueCollector(path, analysis.keeps, analysis.lists)
             with self._catalogue.isolated(tag, partial(self.off.__setitem__, tag), passing=(OSError,)):
                 self._collectors[phase, tag].add(batch, batch.values)
+
+    def _add(self, phase: int, tag: str, values: Floats, *, listed: bool = False) -> None:
+        self._fold(phase, tag, listed=listed).add(values)
+        if self._watch_live is not None:
+            self._watch_live.add(phase, tag, values, listed=listed)
 
     def _fold(self, phase: int, tag: str, *, listed: bool = False) -> Samples:
         fold = self._folds.get((phase, tag))

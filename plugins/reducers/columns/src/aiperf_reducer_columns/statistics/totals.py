@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
 from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, PERCENTILES, SLACK, Merged, Samples, displayed
 from aiperf_reducer_columns.statistics.grouped import MergedGroups
+from aiperf_reducer_columns.statistics.live_folds import FoldView
 from aiperf_reducer_columns.statistics.part import Part
 from aiperf_reducer_columns.statistics.phase_counts import Tally
 from aiperf_reducer_columns.statistics.pipeline import CENSORED, SEEN
@@ -40,7 +41,7 @@ class PhaseTotals:
     """
 
     def __init__(
-        self, catalogue: Catalogue, folds: Mapping[str, Merged | Part | FoldResult], *,
+        self, catalogue: Catalogue, folds: Mapping[str, Merged | Part | FoldResult | FoldView], *,
         duration_s: float | None, window_s: float | None, valid: int, failed: int,
         sums: Mapping[str, float] | None = None, analyses: Mapping[str, Result] | None = None,
         telemetry: Callable[[], Iterable[SeriesSummary]] | None = None,

@@ -1,0 +1,294 @@
+"""Live numbers of a run: what is reduced, folded while it comes, where somebody looks.
+
+Each reducer folds its own values twice a second; the first takes the others' pieces, too, and makes the figures of the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+from aiperf.parts import journal
+from aiperf.parts.segments import ShardEvent
+from aiperf.sdk.columns import Floats
+from aiperf.sdk.metric import MetricObjective
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.reducer import Live, PhaseFigures
+from aiperf.sdk.snapshot import MOST_FAILURES, RECENT_S, LiveDelays, LiveFailures, LiveMetric, LiveObjective, LiveStatistics
+from aiperf.sdk.summary import Result
+from msgspec import Struct
+
+from aiperf_reducer_columns.statistics.catalogue import Catalogue
+from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, PERCENTILES, SLACK, Buckets
+from aiperf_reducer_columns.statistics.lateness import late_ns
+from aiperf_reducer_columns.statistics.live_folds import FoldView, Histogram, LiveFold, Piece
+from aiperf_reducer_columns.statistics.phase_counts import Counts, PhaseCounts
+from aiperf_reducer_columns.statistics.pipeline import LATE, SLIP
+from aiperf_reducer_columns.statistics.totals import PhaseTotals
+
+_LAG = "·lag"
+"""Lags of the workers' loops, in ns."""
+_KEPT = (SLIP, _LAG)
+"""Values of the reducer's own that are folded beside the metrics."""
+_RECENT_PERCENTILES = (50, 90, 95, 99)
+_MOST_WAITING = 65_536
+"""Values of a metric that wait until they are folded."""
+_LONGEST_TEXT = 200
+"""Characters of an error's text."""
+_MS = 1e-6
+_Key = tuple[int, str]
+
+
+class Part(Struct):
+    """What a reducer tells the first one.
+
+    pieces: (phase, tag, elements of lists, values) since the part before.  counts, late, lateness: of all so far, by phase; the
+    last one of reads behind their kernel stamps.
+    """
+
+    reducer: int
+    pieces: list[tuple[int, str, bool, Piece]] = []
+    counts: dict[int, PhaseCounts] = {}
+    late: dict[int, int] = {}
+    lateness: Buckets = msgspec.field(default_factory=Buckets)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Part).decode
+
+
+class Watch:
+    """Folds for live numbers.  *reducer*: its index; the first one makes the figures."""
+
+    def __init__(self, catalogue: Catalogue, plan: Plan, reducer: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._catalogue, self._reducer, self._clock = catalogue, reducer, clock
+        self._phases = {phase.index: phase for phase in plan.load.phases}
+        self._late_ns = {phase.index: late_ns(phase) for phase in plan.load.phases}
+        self._waiting: dict[_Key, list[Floats]] = {}
+        self._waits: dict[_Key, int] = {}
+        self._listed: set[str] = set()
+        self._pieces: list[tuple[int, str, bool, Piece]] = []
+        self._late: dict[int, int] = {}
+        self._running: dict[int, int] = {}
+        self._figures = Figures(catalogue, self._phases, clock)
+        self._others: dict[int, Part] = {}
+        self.follow({}, {}, Buckets())
+
+    def add(self, phase: int, tag: str, values: Floats, *, listed: bool) -> None:
+        """Take values of a metric; those that aren't finite are absent."""
+        if tag == LATE:
+            late = int((values > self._late_ns[phase]).sum())
+            self._late[phase] = self._late.get(phase, 0) + late
+        if tag.startswith("·") and tag not in _KEPT:
+            return
+        if listed:
+            self._listed.add(tag)
+        key = phase, tag
+        self._waiting.setdefault(key, []).append(values)
+        self._waits[key] = waits = self._waits.get(key, 0) + len(values)
+        if waits > _MOST_WAITING:
+            self._fold(key)
+
+    def note(self, events: Iterable[ShardEvent]) -> None:
+        """Take the lags of loops from a batch's events."""
+        for shard, kind, value in events:
+            if kind == journal.PHASE and value["event"] == "begin":
+                self._running[shard] = value["phase"]
+            elif kind == journal.LOOP and value["in_phase"] and shard in self._running:
+                self.add(self._running[shard], _LAG, np.array(value["lag_ns"], dtype=np.float64), listed=False)
+
+    def take_part(self, data: bytes) -> None:
+        """Take what another reducer has."""
+        part = _decode(data)
+        self._pieces += part.pieces
+        part.pieces = []
+        self._others[part.reducer] = part
+
+    def follow(self, counts: Mapping[int, PhaseCounts], begins_ns: Mapping[int, float], lateness: Buckets) -> None:
+        """Where the reducer's counts by phase, the begins of phases since the run's start, and delays of reads stand."""
+        self._counts, self._begins_ns, self._lateness = counts, begins_ns, lateness
+
+    def live(self, done: int) -> Live:
+        """The numbers so far."""
+        for key in [*self._waiting]:
+            self._fold(key)
+        pieces, self._pieces = self._pieces, []
+        own = Part(self._reducer, pieces, dict(self._counts), dict(self._late), self._lateness)
+        if self._reducer:
+            return Live(done, (), _encode(own))
+        return Live(done, self._figures.made([own, *self._others.values()], self._begins_ns))
+
+    def _fold(self, key: _Key) -> None:
+        values = np.concatenate(self._waiting.pop(key))
+        del self._waits[key]
+        values = values[np.isfinite(values)]
+        if len(values):
+            self._pieces.append((*key, key[1] in self._listed, Piece.of(values)))
+
+
+class Figures:
+    """Makes the figures of a run from the parts of its reducers."""
+
+    def __init__(self, catalogue: Catalogue, phases: Mapping[int, PhasePlan], clock: Callable[[], float]) -> None:
+        self._catalogue, self._phases, self._clock = catalogue, phases, clock
+        self._folds: dict[int, dict[str, LiveFold]] = {}
+        self._told: deque[tuple[float, int, int, int]] = deque()
+        """When, the phase, and its good and failed requests so far."""
+
+    def made(self, parts: Sequence[Part], begins_ns: Mapping[int, float]) -> tuple[PhaseFigures, ...]:
+        now_s = self._clock()
+        for part in parts:
+            for phase, tag, listed, piece in part.pieces:
+                fold = self._folds.setdefault(phase, {}).setdefault(tag, LiveFold())
+                fold.listed |= listed
+                fold.add(piece, now_s)
+        counts: dict[int, PhaseCounts] = {}
+        for part in parts:
+            for phase, each in part.counts.items():
+                counts.setdefault(phase, PhaseCounts()).merge(each)
+        latest = max(counts, default=None)
+        for earlier in [phase for phase in self._folds if latest is not None and phase < latest]:
+            del self._folds[earlier]
+        figures = []
+        for phase, tally in sorted(counts.items()):
+            late = sum(part.late.get(phase, 0) for part in parts) if self._phases[phase].paced else None
+            plain = PhaseFigures(phase, sum(tally.kinds.values()), tally.failed, late)
+            figures.append(plain if phase != latest else self._whole(plain, tally, parts, now_s, begins_ns.get(phase, 0.0)))
+        return tuple(figures)
+
+    def _whole(
+        self, plain: PhaseFigures, tally: PhaseCounts, parts: Sequence[Part], now_s: float, begin_ns: float
+    ) -> PhaseFigures:  # fmt: skip
+        """The figures of the phase under way, with its metrics."""
+        begun_s, good, failed = self._recent(plain.phase, now_s, tally)
+        folds = self._folds.get(plain.phase, {})
+        for fold in folds.values():
+            fold.expire(begun_s)
+        totals = {tag: fold.total for tag, fold in folds.items()}
+        recent = {tag: fold.recent for tag, fold in folds.items() if fold.recent.count}
+        listed = {tag for tag, fold in folds.items() if fold.listed}
+        span_s = max(0.0, (tally.last_end_ns - tally.first_start_ns) / 1e9)
+        window_s = max(0.0, (tally.last_end_ns - begin_ns) / 1e9)
+        so_far = self._results(totals, listed, PERCENTILES, span_s, window_s, tally.valid, tally.failed)
+        lately = self._results(recent, listed, _RECENT_PERCENTILES, now_s - begun_s, now_s - begun_s, good, failed)
+        kinds, further = failures_of(tally.errors)
+        objectives = self._objectives(totals, recent)
+        return msgspec.structs.replace(
+            plain, metrics=tuple(self._metrics(so_far, lately)),
+            good=next((each for each in objectives if not each.tag), None),
+            objectives=tuple(each for each in objectives if each.tag), failures=kinds, further_failures=further,
+            delays=LiveDelays(_p99_ms(folds, SLIP), _p99_ms(folds, _LAG), _lateness_ms([part.lateness for part in parts])),
+        )  # fmt: skip
+
+    def _recent(self, phase: int, now_s: float, tally: PhaseCounts) -> tuple[float, int, int]:
+        """When the recent time began, and how many requests succeeded and failed in it."""
+        told = self._told
+        if told and told[-1][1] != phase:
+            told.clear()
+        if not told:
+            told.append((now_s - max(0.0, (tally.last_end_ns - tally.first_start_ns) / 1e9), phase, 0, 0))
+        told.append((now_s, phase, tally.valid, tally.failed))
+        while len(told) > 2 and told[1][0] <= now_s - RECENT_S:
+            told.popleft()
+        begun_s, _, good, failed = told[0]
+        return max(begun_s, now_s - RECENT_S) if len(told) == 2 else begun_s, tally.valid - good, tally.failed - failed
+
+    def _results(
+        self, folds: Mapping[str, Histogram], listed: set[str], percentiles: Sequence[float], span_s: float, window_s: float,
+        valid: int, failed: int,
+    ) -> dict[str, Result]:  # fmt: skip
+        views = {}
+        for tag in [tag for tag in folds if "·" not in tag] + [tag for tag in folds if tag.endswith(ESTIMATE)]:
+            plain = tag.removesuffix(ESTIMATE)
+            if plain in views:
+                continue
+            known = [folds[plain]] if plain in folds else []
+            if (estimated := folds.get(plain + ESTIMATE)) is None:
+                views[plain] = FoldView(known, percentiles, listed=plain in listed)
+                continue
+            low, high = ([*known, folds[plain + side]] for side in (LOW, HIGH))
+            slack = folds.get(plain + SLACK)
+            bounds = (low, high, 0.0 if slack is None else float(slack.sum))
+            views[plain] = FoldView([*known, estimated], percentiles, listed=plain in listed, bounds=bounds)
+        totals = PhaseTotals(
+            self._catalogue, views, duration_s=span_s or None, window_s=window_s or None, valid=valid, failed=failed
+        )
+        return totals.results()
+
+    def _metrics(self, so_far: Mapping[str, Result], recent: Mapping[str, Result]) -> Iterable[LiveMetric]:
+        for tag, result in so_far.items():
+            if "avg" not in result.stats:  # counts, and distributions with failed requests as infinitely slow
+                continue
+            metric = self._catalogue.metrics.get(tag)
+            lately = recent.get(tag)
+            yield LiveMetric(
+                tag, result.title, result.unit, _statistics(result.stats),
+                None if lately is None or not lately.stats else _statistics(lately.stats), result.short, result.group,
+                result.order, None if metric is None else metric.headline,
+            )  # fmt: skip
+
+    def _objectives(self, totals: Mapping[str, Histogram], recent: Mapping[str, Histogram]) -> list[LiveObjective]:
+        found = []
+        for tag, metric in self._catalogue.metrics.items():
+            objective = metric.objective
+            if objective is not None:
+                judged, met = _counted(totals, tag)
+                found.append(LiveObjective(*_about(objective), judged, met, *_counted(recent, tag)))
+        return found
+
+
+def _about(objective: MetricObjective) -> tuple[str, str, float | None]:
+    return objective.title, objective.tag, objective.bound
+
+
+def _counted(folds: Mapping[str, Histogram], tag: str) -> tuple[int, int]:
+    """How many requests were judged, and how many met the objective; what is estimated counts."""
+    parts = [folds[name] for name in (tag, tag + ESTIMATE) if name in folds]
+    return sum(part.count for part in parts), int(sum(part.sum for part in parts))
+
+
+def _statistics(stats: Mapping[str, float]) -> LiveStatistics:
+    count, least, most, spread = (stats.get(name) for name in ("count", "min", "max", "std"))
+    p50, p90, p95, p99 = (stats.get(name) for name in ("p50", "p90", "p95", "p99"))
+    return LiveStatistics(stats["avg"], least, most, spread, p50, p90, p95, p99, None if count is None else int(count))
+
+
+def _p99_ms(folds: Mapping[str, LiveFold], tag: str) -> float | None:
+    fold = folds.get(tag)
+    return None if fold is None else max(0.0, fold.total.statistics(_MS, (99,))["p99"])
+
+
+def _lateness_ms(parts: Sequence[Buckets]) -> float | None:
+    known = [part for part in parts if part.count]
+    if not known:
+        return None
+    whole = known[0]
+    if len(known) > 1:
+        whole = Buckets()
+        for part in known:
+            whole.merge(part)
+    return max(0.0, whole.statistics(_MS, (99,))["p99"])
+
+
+def failures_of(errors: Counts) -> tuple[tuple[LiveFailures, ...], int]:
+    """The commonest kinds of failure, and how many requests failed otherwise."""
+    kinds: dict[tuple[str, int | None], list[tuple[float, int, str]]] = {}
+    for error, (count, first_ns) in errors.items():
+        details = _details(error)
+        kinds.setdefault((details.type or "error", details.code), []).append((first_ns, count, details.message))
+    rows = [
+        LiveFailures(kind, sum(count for _, count, _ in seen), code, min(seen)[2][:_LONGEST_TEXT])
+        for (kind, code), seen in kinds.items()
+    ]
+    rows.sort(key=lambda row: -row.count)
+    return tuple(rows[:MOST_FAILURES]), sum(row.count for row in rows[MOST_FAILURES:])
+
+
+@lru_cache(256)
+def _details(error: str) -> ErrorDetails:
+    return msgspec.json.decode(error, type=ErrorDetails)
