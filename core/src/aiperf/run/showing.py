@@ -33,6 +33,7 @@ class Showing:
         self._snapshots = Snapshots(run.plan)
         self._shown_s = 0.0
         self._phase: PhasePlan | None = None
+        self._series: list[LiveSeries] = []
         self._begun_ns = self._ended_ns = 0
 
     def begin(self) -> None:
@@ -90,13 +91,15 @@ class Showing:
     def _made(self, at_ns: int, *, sending: bool, over: bool = False, last: bool = False) -> Snapshot:
         run, phase = self._run, self._phase
         assert phase is not None, "a phase has begun"
-        series: list[LiveSeries] = []
-        run.companions.each(lambda each: series.extend(each.series()))
+        if run.display.looks and not over:
+            series: list[LiveSeries] = []
+            run.companions.each(lambda each: series.extend(each.series()))
+            self._series = series
         counters = run.mailbox.counters.values()
         return self._snapshots.make(
             phase, (at_ns - self._begun_ns) / _NS, counters, self._figures(), sending=sending, over=over, last=last,
-            gap_s=run.reach.gap_s, workers=run.children.workers, series=series, log=run.display.tail, logged=run.display.logged,
-            cell=self._cell,
+            gap_s=run.reach.gap_s, workers=run.children.workers, series=self._series, log=run.display.tail,
+            logged=run.display.logged, cell=self._cell,
         )  # fmt: skip
 
     def _cell(self, left_s: float | None) -> CellProgress | None:

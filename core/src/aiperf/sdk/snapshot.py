@@ -333,7 +333,7 @@ def clock(seconds: float) -> str:
 
 
 __all__ = [
-    "MOST_FAILURES", "RECENT_S", "STATUSES", "WORKER_STATUSES", "CellProgress", "LiveDelays", "LiveFailures",
+    "MOST_FAILURES", "MOST_SERIES", "RECENT_S", "STATUSES", "WORKER_STATUSES", "CellProgress", "LiveDelays", "LiveFailures",
     "LiveMetric", "LiveObjective", "LiveSeries", "LiveStatistics", "LiveWorker", "LogLine", "PhaseProgress",
     "Snapshot", "VerdictSoFar",
 ]  # fmt: skip

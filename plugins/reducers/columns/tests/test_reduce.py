@@ -99,8 +99,9 @@ def recording(directory: Path, **changes: Any) -> Recording:
     return Recording(directory, **changes)
 
 
-def reducer(made: Recording, index: int = 0, *, durable: bool = True) -> ShardReducer:
-    return ShardReducer(made.plan, made.journal, index, made.plan.run.reducers, clock=CLOCK, durable=durable)
+def reducer(made: Recording, index: int = 0, *, durable: bool = True, watched: bool = False) -> ShardReducer:
+    of = made.plan.run.reducers
+    return ShardReducer(made.plan, made.journal, index, of, clock=CLOCK, durable=durable, watched=watched)
 
 
 def stored(made: Recording, index: int = 0) -> list[StoredBatch]:
@@ -1041,16 +1042,36 @@ def test_an_exporter_that_fails_is_named_once_and_keeps_nobody_from_writing(tmp_
     assert part_path(made.journal, "lines", 0).read_bytes().count(b"\n") == 40
 
 
-def test_live_numbers_are_means_over_what_is_reduced(tmp_path: Path) -> None:
-    made = recording(tmp_path)
-    made.answered(0, 0, (2 * MS, event(text="a")), (6 * MS, event(text=" b c")))
-    made.answered(1, 0, (4 * MS, event(text="a")))
-    made.answered(2, 0)
-    made.flush(9 * MS)
+@pytest.mark.parametrize("frames", [0, 9, 30])
+def test_live_numbers_are_those_of_the_summary(tmp_path: Path, frames: int) -> None:
+    made = a_run(tmp_path)
+    work = reducer(made, watched=True)
+    assert work.watch is not None
+    one_frame_at_a_time(work, frames)
+    before = work.watch.live(work.live.done)
+    work.finish(load_end(made.journal))
+    live = work.watch.live(work.live.done)
+    summary = summary_of(made)
+    assert sum(each.reduced for each in live.phases) == live.done == 40 >= before.done
+    (now,) = (each for each in live.phases if each.metrics)
+    (phase,) = (each for each in summary.phases if each.index == now.phase)
+    known = {tag: result for tag, result in phase.results.items() if "avg" in result.stats}
+    assert {metric.tag for metric in now.metrics} == known.keys()
+    for metric in now.metrics:
+        stats = known[metric.tag].stats
+        for name in ("avg", "min", "max", "count"):
+            assert getattr(metric.so_far, name) == stats.get(name), (metric.tag, name)
+        for name in ("p50", "p90", "p95", "p99", "std"):
+            assert getattr(metric.so_far, name) == pytest.approx(stats.get(name), rel=0.002), (metric.tag, name)
+    failed = {(each.error.type, each.error.code): each.count for each in phase.errors}
+    assert sum(each.count for each in now.failures) + now.further_failures == sum(failed.values()) == now.failed
+
+
+def test_nobody_looks_and_nothing_is_folded(tmp_path: Path) -> None:
+    made = a_run(tmp_path)
     work = reducer(made)
-    work.step(1)
-    live = work.live
-    assert (live.done, live.ttft_ms, live.itl_ms) == (3, 3.0, 2.0)
+    assert work.watch is None
+    work.finish(load_end(made.journal))
 
 
 def test_phases_are_folded_apart(tmp_path: Path) -> None:

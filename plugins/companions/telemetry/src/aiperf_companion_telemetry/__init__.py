@@ -13,17 +13,20 @@ from aiperf.parts.samples import sample_path
 from aiperf.sdk.companion import Companion, CompanionContext, Waiting
 from aiperf.sdk.environment import number
 from aiperf.sdk.model import names
+from aiperf.sdk.snapshot import LiveSeries
 from aiperf.sdk.telemetry import TelemetryContext
 
 from aiperf_companion_telemetry.messages import (
     BEGIN,
     END,
+    AskLatest,
     AskQueue,
     Begun,
     Edge,
     Folded,
     Folding,
     Gone,
+    Latest,
     Queue,
     Ready,
     Rest,
@@ -75,6 +78,9 @@ class _Source:
         self.asked = 0
         """Questions on queues that are not answered."""
         self.queued: float | None = None
+        self.latest: list[LiveSeries] = []
+        self.asks_latest = False
+        """Whether it has yet to tell its last values."""
         self.process.send(start)
 
     @property
@@ -171,6 +177,15 @@ class Telemetry(Companion[None]):
     def phase_began(self, phase: PhasePlan, at_ns: int) -> None:
         for source in self._running:
             source.process.send(Begun(phase.index, at_ns))
+
+    def series(self) -> list[LiveSeries]:
+        """The last values that the processes have told; they are asked for the next ones."""
+        self._listen(self._running, 0.0)
+        for source in self._running:
+            if source.ready and not source.asks_latest and not source.process.backlogged:
+                source.asks_latest = True
+                source.process.send(AskLatest())
+        return [row for source in self._running for row in source.latest]
 
     def phase_ended(self, phase: PhasePlan, at_ns: int) -> None:
         last = phase.index == self.context.plan.load.phases[-1].index  # its samples are taken beside the rest of the run
@@ -290,6 +305,8 @@ class Telemetry(Companion[None]):
             case SourceTrouble(message, absent):
                 source.absent += [message] if absent else []
                 self._tell(message, absent=absent)
+            case Latest(series):
+                source.asks_latest, source.latest = False, series
             case Queue(requests):
                 source.asked, source.queued = 0, requests
             case Ready():

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.snapshot import LiveSeries
 from aiperf.sdk.telemetry import TelemetryContext
 from msgspec import Struct
 from msgspec.structs import replace
@@ -73,7 +74,11 @@ class AskQueue(Struct, frozen=True, tag=True):
     fresh: bool
 
 
-Message: TypeAlias = SourceStart | Edge | Begun | Rest | AskQueue
+class AskLatest(Struct, frozen=True, tag=True):
+    """What are the last values?"""
+
+
+Message: TypeAlias = SourceStart | Edge | Begun | Rest | AskQueue | AskLatest
 
 
 class SourceTrouble(Struct, frozen=True, tag=True):
@@ -105,7 +110,14 @@ class Queue(Struct, frozen=True, tag=True):
     requests: float | None
 
 
-Reply: TypeAlias = Edge | SourceTrouble | Ready | Gone | Folding | Folded | Queue
+class Latest(Struct, frozen=True, tag=True):
+    """The answer to AskLatest.  further: series that it leaves out."""
+
+    series: list[LiveSeries]
+    further: int = 0
+
+
+Reply: TypeAlias = Latest | Edge | SourceTrouble | Ready | Gone | Folding | Folded | Queue
 
 
 @cache

@@ -23,15 +23,18 @@ from aiperf.sdk.telemetry import Absent, TelemetrySource, TelemetryTarget
 
 from aiperf_companion_telemetry.edges import Edges
 from aiperf_companion_telemetry.exact import Exact
+from aiperf_companion_telemetry.latest import LatestValues
 from aiperf_companion_telemetry.messages import (
     BEGIN,
     END,
+    AskLatest,
     AskQueue,
     Begun,
     Edge,
     Folded,
     Folding,
     Gone,
+    Latest,
     Ready,
     Reply,
     Rest,
@@ -92,7 +95,7 @@ class SourceProcess:
         self._phase: int | None = None
         self._rests = False
         """Whether the plan is over, and its last samples are waited for."""
-        self._queue = Queued(self._reply)
+        self._queue, self._latest = Queued(self._reply), LatestValues()
         self._exact = Exact()
         self._reached: Edge | None = None
 
@@ -110,6 +113,8 @@ class SourceProcess:
                     self._resume(self._recording)
             case Rest():
                 self._rests = True
+            case AskLatest():
+                self._reply(Latest(*self._latest.rows(self._start.ref.name, self._names)))
             case AskQueue(fresh):
                 self._queue.ask(self._start.tables, self.loops, self._edges.next() if fresh else None)
             case Edge(phase, edge) as reached:
@@ -173,6 +178,7 @@ class SourceProcess:
     def _resume(self, recording: Recording) -> None:
         """Sample for another plan."""
         self._stand_back()
+        self._latest.clear()
         self._phase, self._silent = None, {loop.number for loop in self.loops}
         self._exact.begin()
         self._hooks = self._listening()
@@ -246,6 +252,7 @@ class SourceProcess:
     def _keep(self, taken: Taken) -> None:
         """Write a sample, and go on with the edge that it belongs to."""
         self._queue.note(taken, self._start.tables)
+        self._latest.note(taken)
         recording = self._recording
         if recording is None:
             return
