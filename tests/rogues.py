@@ -14,8 +14,14 @@ ROGUES = ROOT / "tests" / "strangers" / "rogues"
 def install(site: Path, *names: str) -> None:
     """The packages of these folders, without their dependencies."""
     for name in names:
-        project = tomllib.loads((ROGUES / name / "pyproject.toml").read_text())["project"]
-        shutil.copytree(ROGUES / name / "src", site, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        install_from(site, ROGUES / name)
+
+
+def install_from(site: Path, *folders: Path) -> None:
+    """The packages of these folders, without their dependencies."""
+    for folder in folders:
+        project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+        shutil.copytree(folder / "src", site, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         info = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
         info.mkdir()
         requires = "".join(f"Requires-Dist: {line}\n" for line in project["dependencies"])

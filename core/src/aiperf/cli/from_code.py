@@ -111,8 +111,8 @@ class Run:
         return self._ask(EndKind.STOP, reason)
 
     def cancel(self, reason: str = "") -> bool:
-        """End the plan under way as the second Ctrl-C does: what is in flight is aborted.  Behind the load its results are
-        dropped, and :meth:`profile` raises AiperfError.  From any thread, as :meth:`stop`."""
+        """End the plan under way as the second Ctrl-C does: what is in flight is aborted, its results are dropped, and
+        :meth:`profile` raises AiperfError; ``aiperf report`` makes them from the journal.  From any thread, as :meth:`stop`."""
         return self._ask(EndKind.CANCEL, reason)
 
     def _ask(self, kind: EndKind, reason: str) -> bool:

@@ -254,7 +254,7 @@ class RunOptions(Options):
         place="runtime.ui", help="Live display: simple, none, or the name of an installed one (dashboard).")
     stats_interval_s: Finite | None = option("--stats-interval", ge=0, le=1000, group="Service", metavar="SECONDS",
         shown="30 where standard error is no terminal and no display is used", place="runtime.stats_interval",
-        help="Log two lines of live numbers every so often; 0 doesn't.")
+        help="Log two lines of live numbers every so often; 0 doesn't. Wins over AIPERF_UI_REALTIME_METRICS_INTERVAL.")
     workers_max: int | None = option("--workers-max", "--max-workers", ge=1, group="Service", metavar="INT",
         shown="from the CPUs", place="runtime.workers", help="Most worker processes; how many run is decided from the load.")
     workers: int | None = option("--workers", ge=1, le=1024, group="Service", metavar="INT", shown="from the load",

@@ -181,7 +181,10 @@ class LiveView(WithOptions[OptionsT]):
         self.answer(Asked(EndKind.STOP, reason))
 
     def ask_cancel(self, reason: str = "") -> None:
-        """Ask the run to abort what is in flight at once, as the second Ctrl-C.  Behind the load it drops the results."""
+        """Ask the run to end at once, as the second Ctrl-C: what is in flight is aborted, and the results are dropped.
+
+        The journal stays: ``aiperf report`` makes the results of it.
+        """
         self.answer(Asked(EndKind.CANCEL, reason))
 
     def say(self, sentence: str, level: int = 20) -> None:

@@ -77,8 +77,8 @@ KERNEL = (
     ("AIPERF_SERVICE_DISABLE_UVLOOP", "false", _FLAG, "Run workers on asyncio's own loop.", False),
     ("AIPERF_SERVICE_WARMUP_PROGRESS_LOG_INTERVAL", "30", "0.1 to 3600 s", "Time between lines of the log during a warmup.",
      False),
-    ("AIPERF_UI_REALTIME_METRICS_INTERVAL", "5", "0.1 to 1000 s", "Time between lines of progress where there is no terminal.",
-     False),
+    ("AIPERF_UI_REALTIME_METRICS_INTERVAL", "30", "0.1 to 1000 s", "Time between lines of progress where there is no terminal;"
+     " 5 of the simple display. `--stats-interval` wins.", False),
     ("AIPERF_UI_CONSOLE_EXPORT_WIDTH", "140", "40 to 1000", "Columns of `profile_export_console.txt`.", False),
     ("AIPERF_DEV_MODE", "false", _FLAG, "Experimental metrics, too.", False),
     ("AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS", "false", _FLAG, "The same.", False),
