@@ -50,10 +50,14 @@ def target_for(plan: Plan, clock: RunClock) -> Target:
 
 
 def load_exporters(plan: Plan) -> None:
-    """Import the run's exporters ahead of their use, which tells what is wrong with them."""
+    """Import the run's exporters ahead of their use, which tells what is wrong with them, and what their files take."""
     for ref in plan.plugins.exporters:
         with contextlib.suppress(PluginError):
             load(ref)
+    target = target_for(plan, RunClock(0, 0))  # no import depends on the time
+    for ref, exporter in exporters(plan, target, BatchExporter, lambda told: None):
+        with isolated(ref, lambda told: None):
+            exporter.prepare_join()
 
 
 def exporters(

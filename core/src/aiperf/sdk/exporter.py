@@ -291,6 +291,10 @@ class BatchExporter(_RowExporter[OptionsT]):
         """
         return self.kind
 
+    def prepare_join(self) -> None:
+        """Import what :meth:`join` takes.  Called in the parent beside the last work of the reducers, perhaps more than once;
+        not in a report."""
+
     def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
         """The whole file from the parts of the reducers in their order; called once in the parent, at the end."""
         yield self.header()

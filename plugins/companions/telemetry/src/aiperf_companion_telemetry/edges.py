@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from aiperf_companion_telemetry.messages import END, Edge
 from aiperf_companion_telemetry.targets import NS, Ask, TargetLoop
 
-AGAIN_NS, SOON_NS = NS // 10, NS // 50
+AGAIN_NS, SOON_NS = NS // 10, NS // 100
 """Time between two samples that are to agree, and where the first one is known to have all."""
 _PATIENCE_NS = {False: 80_000_000, True: 180_000_000}
 """How long targets are waited for at a begin and at an end; the run waits a little longer."""

@@ -3,7 +3,7 @@
 A server counts a request when its last byte is out, or some time later.  Behind the last phase two samples that agree, 0.1 s
 apart, tell that it has counted all.  Where a plan before has shown counters that grew by one for each request, and that none
 lagged behind the answers, these tell it in the first one: each of them has grown by the requests of the phase, and the sample
-that is to agree comes 20 ms later.  A counter that lags, or another client, breaks the equality, and it comes 0.1 s later.
+that is to agree comes 10 ms later.  A counter that lags, or another client, breaks the equality, and it comes 0.1 s later.
 """
 
 from __future__ import annotations

@@ -26,6 +26,9 @@ class RequestTable(BatchExporter):
 
         return block(batch, self.target)
 
+    def prepare_join(self) -> None:
+        import aiperf_exporter_parquet.requests  # noqa: F401
+
     def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
         from aiperf_exporter_parquet.requests import table  # pyarrow
 
@@ -46,6 +49,9 @@ class ChunkTable(BatchExporter[ChunkOptions]):
         from aiperf_exporter_parquet.chunks import rows  # numpy: not in the parent, which only joins parts
 
         return rows(batch, self.target)
+
+    def prepare_join(self) -> None:
+        import aiperf_exporter_parquet.chunks  # noqa: F401
 
     def join(self, parts: Sequence[Path]) -> Iterator[bytes]:
         from aiperf_exporter_parquet.chunks import table
