@@ -1,7 +1,7 @@
 /* Segments that come beside a read: is what the read hid still counted?  recvmsg is wrapped (-Wl,--wrap=recvmsg), so that the
    server speaks right before the read takes its bytes, or right behind it, in each combination, and never in between.
 
-   usage: counts.  Prints a line for each read: segments that came before and behind the first read of its turn, bytes, which are as
+   usage: counts [loop].  loop: this thread reads, too, as soon as it can.  Prints a line for each read: segments that came before and behind the first read of its turn, bytes, which are as
    many segments, and how many of them the reader calls hidden. */
 #define _GNU_SOURCE
 #include "reader.h"
@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -46,15 +47,22 @@ ssize_t __wrap_recvmsg(int descriptor, struct msghdr *message, int flags) {
   return count;
 }
 
-static struct reader_record next(struct reader *reader) {
-  struct pollfd ready = {.fd = reader->ready, .events = POLLIN};
-  while (reader_waiting(reader, 1) == 0) poll(&ready, 1, 1000);
+static struct reader_record next(struct reader *reader, bool here) {
+  static char room[READER_READ_BYTES];
+  struct pollfd ready[] = {{.fd = reader->ready, .events = POLLIN}, {.fd = reader->epoll, .events = POLLIN}};
+  while (reader_waiting(reader, 1) == 0) {
+    struct reader_record record;
+    uint64_t token;
+    if (here && reader_look(reader, &token, 1) && reader_read(reader, token, room, &record)) return record;
+    poll(ready, here ? 2 : 1, 1000);
+  }
   struct reader_record record = *reader_at(reader, 0);
   reader_taken(reader, 1);
   return record;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  bool here = argc > 1 && strcmp(argv[1], "loop") == 0;
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t size = sizeof address;
   int listening = socket(AF_INET, SOCK_STREAM, 0), at_once = 1;
@@ -71,7 +79,7 @@ int main(void) {
     before = first, behind = late;
     if (send(far, "x", 1, 0) != 1) return 2;
     for (int left = 1 + first + late; left > 0;) {
-      struct reader_record record = next(&reader);
+      struct reader_record record = next(&reader, here);
       printf("%d %d %d %u\n", first, late, record.length, record.hidden);
       left -= record.length;
     }

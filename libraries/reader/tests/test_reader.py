@@ -116,6 +116,38 @@ def test_each_piece_has_a_stamp_of_its_own_though_nobody_takes_it(reader: Socket
     assert before_ns < stamps[0] < stamps[-1] < time.time_ns()
 
 
+def test_the_loop_reads_at_once_and_behind_what_the_thread_has_read(reader: SocketReader, pair: Pair) -> None:
+    """A loop that keeps up reads by itself; either may read a piece, and all come in order."""
+    token, sent, found = reader.add(pair.near.fileno()), b"", []
+    for number in range(200):
+        piece, before = b"%d " % number, reader.reads
+        sent += piece
+        pair.far.send(piece)
+        if number % 3 == 0:
+            eventually(lambda before=before: reader.reads > before)  # type: ignore[misc]
+        select.select([reader.sockets(), reader.fileno()], [], [], PATIENCE_S)
+        found += reader.read(16)
+    pair.far.shutdown(socket.SHUT_WR)
+    while not ended(found):
+        select.select([reader.sockets(), reader.fileno()], [], [], PATIENCE_S)
+        found += reader.read(16)
+    assert (text(found), {each[0] for each in found}) == (sent, {token})
+    assert reader.reads == len(found)
+
+
+def test_a_loop_that_keeps_up_needs_no_word_of_the_thread(reader: SocketReader, pair: Pair) -> None:
+    reader.add(pair.near.fileno())
+
+    def read_here() -> bool:
+        pair.far.send(b"x")
+        select.select([reader.sockets()], [], [], PATIENCE_S)
+        here, told = reader.read(16), select.select([reader.fileno()], [], [], 0)[0]
+        reader.take(16)
+        return bool(here) and not told
+
+    eventually(read_here)
+
+
 def test_the_end_and_a_reset_come_last(reader: SocketReader, pair: Pair) -> None:
     reader.add(pair.near.fileno())
     pair.far.send(b"last words")
@@ -249,7 +281,14 @@ def test_a_closed_reader_says_so(pair: Pair) -> None:
     reader = SocketReader.opened()
     reader.close()
     reader.close()
-    for call in (lambda: reader.add(pair.near.fileno()), lambda: reader.take(1), reader.fileno):
+    calls = (
+        lambda: reader.add(pair.near.fileno()),
+        lambda: reader.take(1),
+        lambda: reader.read(1),
+        reader.fileno,
+        reader.sockets,
+    )
+    for call in calls:
         with pytest.raises(ValueError, match="the reader is closed"):
             call()
 
@@ -331,13 +370,14 @@ def test_without_a_compiler_the_package_is_made_without_the_file(tmp_path: Path)
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
-def test_segments_that_come_beside_a_read_are_not_called_hidden_in_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("who", ["thread", "loop"])
+def test_segments_that_come_beside_a_read_are_not_called_hidden_in_it(who: str, tmp_path: Path) -> None:
     """Each byte is a segment.  Where several come on one side and one at least on the other, the count may be too high."""
     program = tmp_path / "counts"
     sources = [str(Path(__file__).parent / "counts.c"), str(CODE / "reader.c")]
     words = ["-std=c11", "-O1", "-pthread", f"-I{CODE}", "-Wl,--wrap=recvmsg", "-o", str(program), *sources]
     subprocess.run([str(COMPILER), *words], check=True)
-    done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run([program, who], capture_output=True, text=True, check=True, timeout=300)
     reads = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
     assert {(before, behind) for before, behind, *_ in reads} == {(n, m) for n in range(4) for m in range(4)}
     for before, behind, segments, hidden in reads:

@@ -78,7 +78,7 @@ static void speak(struct stream *each) {
   if (sent > 0) each->sent += (uint64_t)sent;
 }
 
-static void check(const struct reader_record *record) {
+static void check(const struct reader_record *record, const char *data) {
   for (int n = 0; n < SOCKETS; n++) {
     struct stream *each = &streams[n];
     if (each->near < 0 || each->token != record->token) continue;
@@ -88,7 +88,6 @@ static void check(const struct reader_record *record) {
       if (record->length == 0 ? each->taken != each->sent : record->length != -ECONNRESET) fail("the end before all bytes");
       each->over = true;
     }
-    const char *data = reader_data(&reader, record);
     for (int32_t place = 0; place < record->length; place++)
       if (data[place] != byte_of(each->token, each->taken++)) fail("bytes of another stream, or in another order");
   }
@@ -96,8 +95,19 @@ static void check(const struct reader_record *record) {
 
 static void take(uint64_t most) {
   uint64_t count = reader_waiting(&reader, most);
-  for (uint64_t n = 0; n < count; n++) check(reader_at(&reader, n));
+  for (uint64_t n = 0; n < count; n++) check(reader_at(&reader, n), reader_data(&reader, reader_at(&reader, n)));
   reader_taken(&reader, count);
+}
+
+/* The loop's own reads, beside those of the thread. */
+static void read_here(int most) {
+  static char room[READER_READ_BYTES];
+  uint64_t tokens[READER_LOOK];
+  struct reader_record record;
+  take(16);
+  int found = reader_look(&reader, tokens, most);
+  for (int n = 0; n < found; n++)
+    if (reader_read(&reader, tokens[n], room, &record)) check(&record, room);
 }
 
 static void turn(struct stream *each) {
@@ -111,6 +121,7 @@ static void turn(struct stream *each) {
     case 2: case 3: case 4: take(1 + (uint64_t)random() % 16); break;
     case 5: reader_quiet(&reader, each->token); break;
     case 6: if (random() % 4 == 0) reset_far(each); break;
+    case 7: case 8: read_here(1 + (int)(random() % READER_LOOK)); break;
     default: speak(each);
   }
 }

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import resource
 
-_VERSION = 1
+_VERSION = 2
 """``READER_VERSION`` of reader.h; an editable install may have a file that was compiled before the sources changed."""
 _missing: str | None = None
 try:
@@ -60,6 +60,7 @@ class SocketReader:
             raise ReaderError(f"the system refuses the reader's thread: {error.strerror or error}") from error
         self.fileno, self.add, self.remove = self._reader.fileno, self._reader.add, self._reader.remove
         self.quiet, self.take, self.close = self._reader.quiet, self._reader.take, self._reader.close
+        self.sockets, self.read = self._reader.sockets, self._reader.read
 
     @classmethod
     def opened(cls) -> SocketReader:

@@ -3,6 +3,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>
+#include <sched.h>
 
 #include "reader.h"
 
@@ -17,6 +18,7 @@
 typedef struct {
   PyObject_HEAD
   struct reader reader;
+  char room[READER_READ_BYTES];  /* of the loop's own reads */
 } Reader;
 
 static PyObject *failed(int error) {
@@ -67,6 +69,8 @@ static PyObject *closed(Reader *self, PyObject *none) {
 
 static PyObject *fileno_of(Reader *self, PyObject *none) { return stopped(self) ? NULL : PyLong_FromLong(self->reader.ready); }
 
+static PyObject *sockets_of(Reader *self, PyObject *none) { return stopped(self) ? NULL : PyLong_FromLong(self->reader.epoll); }
+
 static PyObject *added(Reader *self, PyObject *descriptor) {
   int number = PyLong_AsLong(descriptor);
   if ((number == -1 && PyErr_Occurred()) || stopped(self)) return NULL;
@@ -106,11 +110,11 @@ static uint64_t hidden_of(const struct reader_record *record) {
 }
 
 /* token, bytes or errno, kernel_ns, read_ns, hidden */
-static PyObject *row(struct reader *reader, const struct reader_record *record) {
+static PyObject *row(const struct reader_record *record, const char *data) {
   PyObject *values[] = {
       PyLong_FromUnsignedLongLong(record->token),
       record->length < 0 ? PyLong_FromLong(-record->length)
-                         : PyBytes_FromStringAndSize(reader_data(reader, record), record->length),
+                         : PyBytes_FromStringAndSize(data, record->length),
       PyLong_FromLongLong(record->kernel_ns),
       PyLong_FromLongLong(record->read_ns),
       PyLong_FromUnsignedLongLong(hidden_of(record)),
@@ -127,18 +131,51 @@ static PyObject *row(struct reader *reader, const struct reader_record *record) 
   return tuple;
 }
 
-static PyObject *taken(Reader *self, PyObject *most) {
-  Py_ssize_t wanted = PyLong_AsSsize_t(most);
-  if ((wanted == -1 && PyErr_Occurred()) || stopped(self)) return NULL;
-  if (wanted < 0) wanted = 0;
-  uint64_t count = reader_waiting(&self->reader, (uint64_t)wanted);
+/* Rows of *count* records of the ring, which are given back. */
+static PyObject *rows_of(Reader *self, uint64_t count) {
   PyObject *rows = PyList_New((Py_ssize_t)count);
   for (uint64_t n = 0; rows != NULL && n < count; n++) {
-    PyObject *each = row(&self->reader, reader_at(&self->reader, n));
+    const struct reader_record *record = reader_at(&self->reader, n);
+    PyObject *each = row(record, reader_data(&self->reader, record));
     if (each == NULL) Py_CLEAR(rows);
     else PyList_SetItem(rows, (Py_ssize_t)n, each);
   }
   reader_taken(&self->reader, rows == NULL ? 0 : count);
+  return rows;
+}
+
+static bool count_in(Reader *self, PyObject *number, Py_ssize_t *wanted) {
+  *wanted = PyLong_AsSsize_t(number);
+  if ((*wanted == -1 && PyErr_Occurred()) || stopped(self)) return false;
+  if (*wanted < 0) *wanted = 0;
+  return true;
+}
+
+static PyObject *taken(Reader *self, PyObject *most) {
+  Py_ssize_t wanted;
+  if (!count_in(self, most, &wanted)) return NULL;
+  return rows_of(self, reader_waiting(&self->reader, (uint64_t)wanted));
+}
+
+/* Records of the ring come first; the loop reads by itself where there are no more. */
+static PyObject *read_or_taken(Reader *self, PyObject *most) {
+  Py_ssize_t wanted;
+  if (!count_in(self, most, &wanted)) return NULL;
+  uint64_t count = reader_count(&self->reader, (uint64_t)wanted);
+  PyObject *rows = rows_of(self, count);
+  int left = (int)(wanted - (Py_ssize_t)count < READER_LOOK ? wanted - (Py_ssize_t)count : READER_LOOK);
+  if (rows == NULL || left == 0) return rows;
+  uint64_t tokens[READER_LOOK];
+  int found = reader_look(&self->reader, tokens, left), read = 0;
+  for (int n = 0; rows != NULL && n < found; n++) {
+    struct reader_record record;
+    if (!reader_read(&self->reader, tokens[n], self->room, &record)) continue;
+    PyObject *each = row(&record, self->room);
+    if (each == NULL || PyList_Append(rows, each) < 0) Py_CLEAR(rows);
+    Py_XDECREF(each);
+    read++;
+  }
+  if (found > 0 && read == 0) sched_yield();  /* the thread is at it, and may need this core */
   return rows;
 }
 
@@ -151,10 +188,12 @@ static PyObject *counted(Reader *self, PyObject *none) {
 
 static PyMethodDef methods[] = {
     {"fileno", (PyCFunction)fileno_of, METH_NOARGS, "A descriptor that is readable while there are records; take() reads it."},
+    {"sockets", (PyCFunction)sockets_of, METH_NOARGS, "A descriptor that is readable while a socket is; read() reads it."},
     {"add", (PyCFunction)added, METH_O, "Let the thread read a non-blocking socket's descriptor; its token."},
     {"remove", (PyCFunction)removed, METH_O, "Behind this call the thread touches the token's descriptor no more."},
     {"quiet", (PyCFunction)quiet, METH_O, "Whether nothing of the token's socket is read and not yet taken, its end included."},
     {"take", (PyCFunction)taken, METH_O, "So many records at most: (token, bytes or errno, kernel_ns, read_ns, hidden)."},
+    {"read", (PyCFunction)read_or_taken, METH_O, "As take(); where the ring has fewer, by reading sockets here and now."},
     {"counts", (PyCFunction)counted, METH_NOARGS, "Reads so far, and pauses in which the ring was full, with their time."},
     {"close", (PyCFunction)closed, METH_NOARGS, "End the thread; the sockets stay open."},
     {NULL, NULL, 0, NULL},

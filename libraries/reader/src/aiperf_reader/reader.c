@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,12 +30,24 @@
 #define EVENTS 256
 /* Reads until the loop is woken: a wake-up for each costs as much as the read, one for all comes late. */
 #define TOLD_AT_ONCE 16
+/* Between two looks of the thread.  The rest doubles while the loop leaves nothing to read, and is longer where a look found much:
+   beside a server that never pauses, the loop needs a core, too, and a read takes 3 to 6 us.  After some rests without any read, by
+   whomever, the thread sleeps until a socket can be read. */
+#define REST_LEAST_NS 200000
+#define REST_MOST_NS 1000000
+#define REST_PER_READ_NS 24000
+#define REST_BEHIND_READS_NS 2000000
+#define QUIET_RESTS 8
+/* For so long behind a look of the loop the thread leaves the sockets to it. */
+#define KEPT_UP_NS 100000
 #define STACK_BYTES (1u << 18)
 
 /* States of a slot, in the low bits of its word; above them the generation of the socket that has the number now.  A number is
    closed and used again within one batch of events: an event of the earlier socket has another generation and is dropped, and
    nobody closes a descriptor between the look at its slot and the read. */
 enum { FREE, OPEN, READING, ENDED };
+/* Who looks and reads. */
+enum { THREAD, LOOP };
 #define WORD(generation, state) (((uint64_t)(generation) << 2) | (state))
 
 struct reader_slot {
@@ -43,7 +56,8 @@ struct reader_slot {
   uint32_t taken;                 /* records taken so far, by the loop */
   uint64_t bytes;                 /* read so far, as the kernel counts them */
   uint32_t segments;              /* data segments read so far, at least */
-  uint64_t look;                  /* the last look that found the socket readable */
+  uint64_t looks[2];              /* the last look of each that found the socket readable */
+  int64_t read_ns;                /* of the read before */
   _Atomic int64_t added_ns;       /* from when on looks see it */
 };
 
@@ -154,81 +168,138 @@ static int64_t stamp_of(struct msghdr *message) {
   return 0;
 }
 
-/* When the socket was last seen empty, if a look before this one has seen it so: a look finds every socket with data. */
-static int64_t seen_empty(const struct reader *reader, struct reader_slot *slot) {
-  bool found_before = slot->look + 1 == reader->look;
-  slot->look = reader->look;
-  return !found_before && atomic_load(&slot->added_ns) <= reader->before_ns ? reader->before_ns : 0;
+/* When the socket was last seen empty, if a look between this one and the read before has seen it so: a look finds every socket
+   with data. */
+static int64_t seen_empty(const struct reader_looks *looks, uint64_t *found, const struct reader_slot *slot) {
+  bool found_before = *found + 1 == looks->count;
+  *found = looks->count;
+  bool since = atomic_load(&slot->added_ns) <= looks->before_ns && slot->read_ns < looks->before_ns;
+  return since && !found_before ? looks->before_ns : 0;
 }
 
-/* One read of a ready socket, into the ring.  The ring has room. */
-static void read_once(struct reader *reader, uint64_t token) {
+/* One read of a ready socket, by the thread or the loop, which *keeps* the socket until `leave`; false where nothing was read. */
+static bool read_once(struct reader *reader, int who, uint64_t token, char *place, struct reader_record *record) {
   int descriptor = (int)descriptor_of(token);
   uint32_t generation = generation_of(token);
   struct reader_slot *slot = &reader->by_descriptor[descriptor];
   uint64_t word = WORD(generation, OPEN);
-  if (!atomic_compare_exchange_strong(&slot->word, &word, WORD(generation, READING))) return;
+  if (!atomic_compare_exchange_strong(&slot->word, &word, WORD(generation, READING))) return false;
 
-  int64_t empty_ns = seen_empty(reader, slot);
   char control[128];
-  uint64_t place = reader->written & (reader->bytes - 1);  /* what passes the ring's end lies in the slack behind it */
-  struct iovec room = {.iov_base = reader->data + place, .iov_len = READER_READ_BYTES};
+  struct iovec room = {.iov_base = place, .iov_len = READER_READ_BYTES};
   struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  /* Before the read: what it leaves came later.  Behind it, another program may have had the core meanwhile. */
+  int64_t empty_ns = seen_empty(&reader->looks[who], &slot->looks[who], slot);
+  ssize_t count = -1;
+  int error = EAGAIN;
+  int64_t read_ns = 0;
   struct counts counts;
-  const struct counts *before = count_arrived(descriptor, &counts) ? &counts : NULL;
-  int64_t read_ns = now_ns();
-  ssize_t count = recvmsg(descriptor, &message, MSG_DONTWAIT);
-  int error = count < 0 ? errno : 0;
+  const struct counts *before = NULL;
+  /* What the thread has read comes before what the loop reads. */
+  if (who == THREAD || atomic_load(&slot->published) == slot->taken) {
+    /* Before the read: what it leaves came later.  Behind it, another program may have had the core meanwhile. */
+    before = count_arrived(descriptor, &counts) ? &counts : NULL;
+    read_ns = now_ns();
+    count = recvmsg(descriptor, &message, MSG_DONTWAIT);
+    error = count < 0 ? errno : 0;
+  }
   if (error == EAGAIN || error == EINTR) {
     atomic_store(&slot->word, WORD(generation, OPEN));
-    return;
+    return false;
   }
   int64_t kernel_ns = count > 0 ? stamp_of(&message) : 0;
-  uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
-  reader->ring[head & (reader->records - 1)] = (struct reader_record){
+  *record = (struct reader_record){
       .token = token,
       .kernel_ns = kernel_ns,
       .read_ns = kernel_ns ? read_ns : now_ns(),  /* the only stamp: not before the bytes */
       .empty_ns = empty_ns,
-      .at = reader->written,
       .length = count < 0 ? -error : (int32_t)count,
       .hidden = count > 0 ? hidden_segments(slot, descriptor, (uint32_t)count, before) : 0,
   };
-  if (count > 0) reader->written += (uint64_t)count;
+  slot->read_ns = read_ns;
   if (count <= 0) epoll_ctl(reader->epoll, EPOLL_CTL_DEL, descriptor, NULL);
-  atomic_fetch_add(&slot->published, 1);
   atomic_fetch_add_explicit(&reader->reads, 1, memory_order_relaxed);
+  return true;
+}
+
+static void leave(struct reader *reader, const struct reader_record *record) {
+  struct reader_slot *slot = &reader->by_descriptor[descriptor_of(record->token)];
+  atomic_store(&slot->word, WORD(generation_of(record->token), record->length > 0 ? OPEN : ENDED));
+}
+
+/* A read into the ring, which has room. */
+static void read_ahead(struct reader *reader, uint64_t token) {
+  char *place = reader->data + (reader->written & (reader->bytes - 1));  /* the ring's end has slack behind it */
+  struct reader_record record;
+  if (!read_once(reader, THREAD, token, place, &record)) return;
+  uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
+  record.at = reader->written;
+  reader->ring[head & (reader->records - 1)] = record;
+  if (record.length > 0) reader->written += (uint64_t)record.length;
+  atomic_fetch_add(&reader->by_descriptor[descriptor_of(token)].published, 1);
   atomic_store(&reader->head, head + 1);
-  atomic_store(&slot->word, WORD(generation, count > 0 ? OPEN : ENDED));
+  leave(reader, &record);
+}
+
+static int look(struct reader *reader, int who, struct epoll_event *events, int most) {
+  struct reader_looks *looks = &reader->looks[who];
+  looks->before_ns = looks->began_ns;
+  looks->began_ns = now_ns();
+  looks->count++;
+  int count = epoll_wait(reader->epoll, events, most, 0);
+  if (count == most) looks->began_ns = 0;  /* there may be more */
+  return count;
+}
+
+/* The thread looks, and reads all that it finds. */
+static void look_ahead(struct reader *reader) {
+  struct epoll_event events[EVENTS];
+  int count = look(reader, THREAD, events, EVENTS);
+  uint64_t told = atomic_load_explicit(&reader->head, memory_order_relaxed);
+  for (int n = 0; n < count; n++) {
+    if (events[n].data.u64 == CONTROL) {
+      drain(reader->control);
+      continue;
+    }
+    uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
+    bool room = has_room(reader);
+    if (head != told && (!room || head - told == TOLD_AT_ONCE)) {
+      tell(reader);
+      told = head;
+    }
+    if (!room) wait_for_room(reader);
+    if (atomic_load(&reader->stopping)) break;
+    read_ahead(reader, events[n].data.u64);
+  }
+  if (atomic_load_explicit(&reader->head, memory_order_relaxed) != told) tell(reader);
+}
+
+/* How long the thread rests behind a look that read so many sockets; *before_ns*: how long it rested before. */
+static int64_t rest_behind(uint64_t reads, int64_t before_ns) {
+  if (reads == 0) return 2 * before_ns < REST_MOST_NS ? 2 * before_ns : REST_MOST_NS;
+  if (reads > REST_BEHIND_READS_NS / REST_PER_READ_NS) return REST_BEHIND_READS_NS;
+  int64_t rest_ns = (int64_t)reads * REST_PER_READ_NS;
+  return rest_ns > REST_LEAST_NS ? rest_ns : REST_LEAST_NS;
 }
 
 static void *run(void *argument) {
   struct reader *reader = argument;
-  struct epoll_event events[EVENTS];
+  int64_t rest_ns = REST_LEAST_NS;
+  uint64_t reads = 0;
+  int quiet = 0;
+  prctl(PR_SET_TIMERSLACK, 1);
   while (!atomic_load(&reader->stopping)) {
-    reader->before_ns = reader->look_ns;
-    reader->look_ns = now_ns();
-    reader->look++;
-    int count = epoll_wait(reader->epoll, events, EVENTS, -1);
-    uint64_t told = atomic_load_explicit(&reader->head, memory_order_relaxed);
-    for (int n = 0; n < count; n++) {
-      if (events[n].data.u64 == CONTROL) {
-        drain(reader->control);
-        continue;
-      }
-      uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
-      bool room = has_room(reader);
-      if (head != told && (!room || head - told == TOLD_AT_ONCE)) {
-        tell(reader);
-        told = head;
-      }
-      if (!room) wait_for_room(reader);
-      if (atomic_load(&reader->stopping)) break;
-      read_once(reader, events[n].data.u64);
+    uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
+    if (now_ns() - atomic_load_explicit(&reader->kept_up_ns, memory_order_relaxed) > KEPT_UP_NS) look_ahead(reader);
+    rest_ns = rest_behind(atomic_load_explicit(&reader->head, memory_order_relaxed) - head, rest_ns);
+    uint64_t all = atomic_load_explicit(&reader->reads, memory_order_relaxed);
+    quiet = all == reads ? quiet + 1 : 0;
+    reads = all;
+    if (quiet > QUIET_RESTS) {
+      struct pollfd any = {.fd = reader->epoll, .events = POLLIN};
+      poll(&any, 1, -1);
+      quiet = 0, rest_ns = REST_LEAST_NS;
     }
-    if (atomic_load_explicit(&reader->head, memory_order_relaxed) != told) tell(reader);
-    if (count == EVENTS) reader->look_ns = 0;  /* there may be more */
+    nanosleep(&(struct timespec){.tv_nsec = rest_ns}, NULL);
   }
   return NULL;
 }
@@ -296,7 +367,8 @@ int64_t reader_add(struct reader *reader, int descriptor) {
   uint32_t generation = reader->generation;
   struct reader_slot *slot = &reader->by_descriptor[descriptor];
   slot->segments = slot->taken = 0;
-  slot->bytes = slot->look = 0;
+  slot->bytes = slot->looks[THREAD] = slot->looks[LOOP] = 0;
+  slot->read_ns = 0;
   atomic_store(&slot->added_ns, INT64_MAX);
   atomic_store(&slot->published, 0);
   atomic_store(&slot->word, WORD(generation, OPEN));
@@ -340,6 +412,11 @@ uint64_t reader_waiting(struct reader *reader, uint64_t most) {
   return waiting < most ? waiting : most;
 }
 
+uint64_t reader_count(struct reader *reader, uint64_t most) {
+  uint64_t waiting = atomic_load(&reader->head) - atomic_load_explicit(&reader->tail, memory_order_relaxed);
+  return waiting < most ? waiting : most;
+}
+
 struct reader_record *reader_at(struct reader *reader, uint64_t n) {
   return &reader->ring[(atomic_load_explicit(&reader->tail, memory_order_relaxed) + n) & (reader->records - 1)];
 }
@@ -360,4 +437,19 @@ void reader_taken(struct reader *reader, uint64_t count) {
   uint64_t tail = atomic_fetch_add(&reader->tail, count) + count;
   if (atomic_load(&reader->paused)) bump(reader->control);
   if (atomic_load(&reader->head) != tail) tell(reader);
+}
+
+int reader_look(struct reader *reader, uint64_t *tokens, int most) {
+  struct epoll_event events[READER_LOOK];
+  int count = look(reader, LOOP, events, most), found = 0;
+  if (count < most) atomic_store_explicit(&reader->kept_up_ns, reader->looks[LOOP].began_ns, memory_order_relaxed);
+  for (int n = 0; n < count; n++)
+    if (events[n].data.u64 != CONTROL) tokens[found++] = events[n].data.u64;
+  return found;
+}
+
+bool reader_read(struct reader *reader, uint64_t token, char *room, struct reader_record *record) {
+  if (!read_once(reader, LOOP, token, room, record)) return false;
+  leave(reader, record);
+  return true;
 }

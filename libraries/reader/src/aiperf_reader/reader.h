@@ -1,6 +1,8 @@
 /* A thread that only reads: sockets in, records in a ring out.  It knows nothing of Python, so that a harness can hold it alone.
 
-   One thread reads, one other thread ("the loop") adds and removes sockets and takes records.  The thread allocates nothing. */
+   One other thread ("the loop") adds and removes sockets and takes records.  It may read sockets itself, too, as long as it keeps
+   up: that costs no wake-up of the thread, which looks now and then and reads what the loop has left.  Nobody waits for the
+   other.  The thread allocates nothing. */
 #ifndef AIPERF_READER_H
 #define AIPERF_READER_H
 
@@ -10,10 +12,13 @@
 #include <stdint.h>
 
 /* Changes with what Python calls or gets; aiperf_reader/__init__.py has the same number. */
-#define READER_VERSION 1
+#define READER_VERSION 2
 
 /* Of one read at most: what a segment brings is some hundred bytes, and a pause of the loop is bounded by the ring. */
 #define READER_READ_BYTES 65536
+
+/* Sockets that the loop reads at once. */
+#define READER_LOOK 64
 
 /* What a read brought.  token: of reader_add.  kernel_ns: stamp of the last segment (wall clock), 0 without one.  read_ns: monotonic
    clock before the read, or behind it where it is the only stamp.  at: the bytes' place, of reader_data.  length: bytes; 0 for the
@@ -29,15 +34,23 @@ struct reader_record {
 
 struct reader_slot;
 
+/* The looks of the thread, or of the loop, for sockets that can be read.  began_ns: of the last one; before_ns: of the one before;
+   0 where it may not have seen all of them. */
+struct reader_looks {
+  uint64_t count;
+  int64_t began_ns, before_ns;
+};
+
 struct reader {
   /* The loop's */
   uint32_t generation;
   /* The thread's */
   uint64_t written;                /* bytes so far */
-  uint64_t look;                   /* number of the look for sockets that can be read */
-  int64_t look_ns, before_ns;      /* when it began, and the one before; 0 where that did not see all that could be read */
-  _Atomic uint64_t reads;
+  /* Of each its own */
+  struct reader_looks looks[2];
   /* Between both */
+  _Atomic uint64_t reads;
+  _Atomic int64_t kept_up_ns;      /* the last look of the loop that saw all sockets with data, which it reads then */
   _Atomic uint64_t head, tail;     /* records written and taken */
   _Atomic uint64_t freed;          /* bytes taken */
   _Atomic bool told, paused, stopping;
@@ -45,7 +58,8 @@ struct reader {
   /* Fixed */
   uint64_t records, bytes;         /* size of the ring: powers of two */
   uint32_t slots;
-  int epoll, ready, control;       /* ready: readable while there are records.  control: wakes the thread */
+  /* epoll: readable while a socket is.  ready: readable while there are records.  control: wakes the thread */
+  int epoll, ready, control;
   bool started;
   struct reader_record *ring;
   char *data;
@@ -65,8 +79,14 @@ void reader_remove(struct reader *reader, uint64_t token);
 bool reader_quiet(struct reader *reader, uint64_t token);
 /* Records that can be taken, *most* at most, of which reader_at gives the n-th; then so many are given back. */
 uint64_t reader_waiting(struct reader *reader, uint64_t most);
+/* The same without a look at *ready*, which stays readable. */
+uint64_t reader_count(struct reader *reader, uint64_t most);
 struct reader_record *reader_at(struct reader *reader, uint64_t n);
 const char *reader_data(struct reader *reader, const struct reader_record *record);
 void reader_taken(struct reader *reader, uint64_t count);
+/* The loop's own reads, as long as it has taken all records.  Sockets that can be read, *most* at most (READER_LOOK or fewer). */
+int reader_look(struct reader *reader, uint64_t *tokens, int most);
+/* Read one of them into *room*, READER_READ_BYTES long; false where nothing is there, or the thread reads it or has read it. */
+bool reader_read(struct reader *reader, uint64_t token, char *room, struct reader_record *record);
 
 #endif

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from aiperf.sdk.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aiperf_reader import SocketReader
+    from aiperf_reader import Record, SocketReader
 
 BATCH = 16
 """Sockets served before the loop continues: its timers keep the due times, and a read takes about 25 µs."""
+AGAIN = 4
+"""Reads behind which a look at the sockets finds more."""
 _NOBODY = None, None
 _VARIABLE, _READERS = "AIPERF_READER", ("auto", "compiled", "python")
 
@@ -114,8 +116,9 @@ class ReaderPoller(Poller):
         self._reader = reader
         self._tokens: dict[int, int] = {}
         self._came: dict[int, Callable[[bytes | int, int, int, int], None]] = {}
-        self._reader_fd = reader.fileno()
-        loop.add_reader(self._reader_fd, self._take)
+        self._reader_fds = reader.fileno(), reader.sockets()
+        for each, call in zip(self._reader_fds, (self._take, self._read), strict=True):
+            loop.add_reader(each, call)
 
     def watch(self, fd: int, readable: Callable[..., None] | None, writable: Call | None = None) -> None:
         if readable is None:
@@ -132,13 +135,27 @@ class ReaderPoller(Poller):
         return token is not None and self._reader.quiet(token) and super().is_quiet(sock)
 
     def close(self) -> None:
-        self._loop.remove_reader(self._reader_fd)
+        for each in self._reader_fds:
+            self._loop.remove_reader(each)
         self._reader.close()
         super().close()
 
     def _take(self) -> None:
+        """Hand over what the thread has read."""
+        self._hand(self._reader.take(BATCH))
+        self._after()
+
+    def _read(self) -> None:
+        """The same, and what can be read now; again as long as that is much: a turn of the loop costs as much as a read."""
+        left = count = BATCH
+        while left and count >= AGAIN:
+            count = self._hand(self._reader.read(left))
+            left -= count
+        self._after()
+
+    def _hand(self, records: list[Record]) -> int:
         came = self._came
-        for token, data, kernel_ns, read_ns, hidden in self._reader.take(BATCH):
+        for token, data, kernel_ns, read_ns, hidden in records:
             if (call := came.get(token)) is not None:
                 call(data, kernel_ns, read_ns, hidden)
-        self._after()
+        return len(records)
