@@ -41,7 +41,7 @@ WAYS: Mapping[str, Mapping[str, Landmark]] = {
         "send": Landmark("socket.send", _TAKE),
     },
     "Socket to statistic": {
-        "take": Landmark("Reader.take"),
+        "read": Landmark("Reader.read"),
         "pack": Landmark("aiperf.rundir.journal:pack", _TICK),
         "decode": Landmark("aiperf_endpoint_chat.dialect:Chat.decode", _STEP),
         "column": Landmark("aiperf_metric_latency:InterChunkLatency.column", _STEP),

@@ -11,12 +11,13 @@ import shlex
 import subprocess
 import sys
 import sysconfig
+import zlib
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES = ("module.c", "reader.c")
+SOURCES, HEADER = ("module.c", "reader.c"), "reader.h"
 FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter")
 FILE = "_reader.abi3.so"
 
@@ -26,6 +27,8 @@ def command(folder: Path) -> list[str]:
     compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
     sources = [str(folder / name) for name in SOURCES]
     more = shlex.split(os.environ.get("CFLAGS", ""))
+    made_from = zlib.crc32(b"".join((folder / name).read_bytes() for name in (*SOURCES, HEADER)))
+    more.append(f"-DREADER_SOURCES={made_from}")
     return [*shlex.split(compiler), *FLAGS, *more, f"-I{sysconfig.get_path('include')}", "-o", str(folder / FILE), *sources]
 
 

@@ -343,6 +343,21 @@ def test_without_a_compiled_file_for_this_machine_the_reader_says_why(damage: st
     assert done.stdout.startswith("aiperf-reader has no compiled file for this machine: ")
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_sources_that_changed_behind_the_compiled_file_are_noticed(changed: bool, tmp_path: Path) -> None:
+    """As in a checkout whose editable install keeps its file; a wheel has no sources, and nothing to notice."""
+    package = tmp_path / "aiperf_reader"
+    shutil.copytree(PACKAGE, package)
+    if not (package / "reader.c").exists():
+        pytest.skip("an installed wheel")
+    if changed:
+        with (package / "reader.c").open("a") as file:
+            file.write("/* changed */\n")
+    code = "import aiperf_reader as r; print(r.stale_sources())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{package if changed else None}\n"
+
+
 @pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
 @pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="needs hatchling, which makes the wheel")
 def test_a_wheel_carries_one_compiled_file_for_all_versions(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 VERSION: int
+SOURCES: int
 
 class Reader:
     def __init__(self, descriptors: int, records: int = ..., size: int = ...) -> None: ...

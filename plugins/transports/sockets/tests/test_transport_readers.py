@@ -8,6 +8,7 @@ import resource
 import socket
 import threading
 import time
+from pathlib import Path
 
 import aiperf_reader
 import pytest
@@ -53,6 +54,17 @@ def test_without_a_compiled_file_the_loop_reads_and_one_line_says_why(
         "the workers' loops read the sockets, so that more chunks merge on a busy machine:"
         f" aiperf-reader has no compiled file for this machine: {WHY}"
     )
+
+
+def test_a_compiled_file_of_earlier_sources_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, reader: str
+) -> None:
+    monkeypatch.setattr(aiperf_reader, "stale_sources", lambda: tmp_path)
+    with caplog.at_level(logging.WARNING, "aiperf"):
+        if (made := chosen_reader()) is not None:
+            made.close()
+    says = f"the sockets' reader was compiled from other sources than {tmp_path} has; compile it again: make install"
+    assert [record.getMessage() for record in caplog.records] == ([says] if reader == "compiled" else [])
 
 
 @pytest.mark.usefixtures("missing")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BATCH = 16
 """Sockets served before the loop continues: its timers keep the due times, and a read takes about 25 µs."""
 AGAIN = 4
-"""Reads behind which a look at the sockets finds more."""
+"""Reads behind which there are probably more; a turn of the loop costs as much as a read."""
 _NOBODY = None, None
 _VARIABLE, _READERS = "AIPERF_READER", ("auto", "compiled", "python")
 
@@ -41,7 +41,7 @@ def chosen_reader() -> SocketReader | None:
     if value == "python":
         log.debug("the workers' loops read the sockets: %s is python", _VARIABLE)
         return None
-    from aiperf_reader import ReaderError, SocketReader
+    from aiperf_reader import ReaderError, SocketReader, stale_sources
 
     try:
         reader = SocketReader.opened()
@@ -50,6 +50,8 @@ def chosen_reader() -> SocketReader | None:
             raise ConfigError(f"{_VARIABLE} is compiled, and {error}; {_VARIABLE}=python reads without it") from None
         log.info("the workers' loops read the sockets, so that more chunks merge on a busy machine: %s", error)
         return None
+    if (stale := stale_sources()) is not None:
+        log.warning("the sockets' reader was compiled from other sources than %s has; compile it again: make install", stale)
     log.debug("a thread outside the interpreter's lock reads each worker's sockets")
     return reader
 
@@ -109,7 +111,11 @@ class Poller:
 
 
 class ReaderPoller(Poller):
-    """Reads through a thread outside the interpreter's lock: *readable* is called with each read of its socket."""
+    """*readable* is called with each read of its socket.
+
+    The loop reads by itself as long as it keeps up.  A thread outside the interpreter's lock looks now and then, and reads what
+    the loop has left.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, after: Call, reader: SocketReader) -> None:
         super().__init__(loop, after)
@@ -117,8 +123,8 @@ class ReaderPoller(Poller):
         self._tokens: dict[int, int] = {}
         self._came: dict[int, Callable[[bytes | int, int, int, int], None]] = {}
         self._reader_fds = reader.fileno(), reader.sockets()
-        for each, call in zip(self._reader_fds, (self._take, self._read), strict=True):
-            loop.add_reader(each, call)
+        for each, reads in zip(self._reader_fds, (reader.take, reader.read), strict=True):
+            loop.add_reader(each, self._take, reads)
 
     def watch(self, fd: int, readable: Callable[..., None] | None, writable: Call | None = None) -> None:
         if readable is None:
@@ -140,22 +146,15 @@ class ReaderPoller(Poller):
         self._reader.close()
         super().close()
 
-    def _take(self) -> None:
-        """Hand over what the thread has read."""
-        self._hand(self._reader.take(BATCH))
-        self._after()
-
-    def _read(self) -> None:
-        """The same, and what can be read now; again as long as that is much: a turn of the loop costs as much as a read."""
+    def _take(self, reads: Callable[[int], list[Record]]) -> None:
+        """Hand over what the thread has read, or what can be read now; again where that was much."""
+        came = self._came
         left = count = BATCH
         while left and count >= AGAIN:
-            count = self._hand(self._reader.read(left))
+            records = reads(left)
+            count = len(records)
             left -= count
+            for token, data, kernel_ns, read_ns, hidden in records:
+                if (call := came.get(token)) is not None:
+                    call(data, kernel_ns, read_ns, hidden)
         self._after()
-
-    def _hand(self, records: list[Record]) -> int:
-        came = self._came
-        for token, data, kernel_ns, read_ns, hidden in records:
-            if (call := came.get(token)) is not None:
-                call(data, kernel_ns, read_ns, hidden)
-        return len(records)
