@@ -53,3 +53,17 @@ def test_a_text_that_all_rows_share_stands_below() -> None:
     assert lines[-2:] == ["All rows: target http://10.0.0.1:8000/metrics.", "shared server"]
     alone = list(shown(replace(QUEUES, rows=rows[:1]), Look(BOX), 100))
     assert "target" in alone[2] and alone[-1] == "shared server"
+
+
+def test_a_table_without_room_is_divided_by_a_text() -> None:
+    targets = "http://10.0.0.1:8000/metrics", "http://10.0.0.2:8000/metrics"
+    rows = tuple(("vllm", target, count, 1.5) for target in targets for count in range(3))
+    one = replace(QUEUES, rows=rows)
+    below = [f"All rows: target {target}." for target in targets]
+    assert [line for line in shown(one, Look(BOX), 60) if line.startswith("All rows")] == below
+    assert [*shown(one, Look(BOX), 60)][-1] == "shared server"
+    lines = [*shown(one, Look(BOX), 60)]
+    assert lines.count("shared server") == 1 and max(map(cells_of, lines)) <= 60
+    assert not any(line.startswith("All rows") for line in shown(one, Look(BOX), 100))
+    for mixed in (replace(one, rows=rows[::2] + rows[1::2]), replace(one, rows=(*rows, ("sglang", "http://h", 1, 1.0)))):
+        assert sum("Queues" in line for line in shown(mixed, Look(BOX), 60)) == 1

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import groupby
 
 from aiperf.sdk.table import Cell, SummaryTable, TableColumn
 from msgspec.structs import replace
 
 from aiperf_exporter_console.table import Look, cells_of, clean, table, total, wrap
 
-_MOST_ROWS = 40
-"""Rows of a table that are shown; the JSON has all."""
+_MOST_ROWS, _MOST_PARTS = 40, 8
+"""Rows of a table that are shown, and tables into which one is divided; the JSON has all."""
 _TEXT_CELLS = 12
 """Cells of the terminal that a column of texts gets at least, where a table is too wide."""
 
@@ -19,8 +20,31 @@ _TEXT_CELLS = 12
 def shown(one: SummaryTable, look: Look, width: int) -> Iterator[str]:
     """The table and its notes, at most *width* wide: a column that finds no room is named below.
 
-    A text that all rows have in common stands below, too.
+    A text that all rows have in common stands below, too.  A table that is too wide is divided where that makes such a text.
     """
+    *parts, last = _divided(one, width)
+    for part in parts:
+        yield from _whole(part, look, width)
+        yield ""
+    yield from _whole(last, look, width)
+
+
+def _divided(one: SummaryTable, width: int) -> list[SummaryTable]:
+    """The table by the widest of its columns of texts by which its rows are sorted; as it is where it has room, or none is."""
+    cells = [[_cell(cell) for cell in row] for row in one.rows]
+    wide = [max(map(cells_of, texts)) for texts in zip(map(_name, one.columns), *cells, strict=True)]
+    if not cells or total(wide) <= width:
+        return [one]
+    for i in sorted(range(1, len(wide)), key=lambda i: -wide[i]):
+        runs = [tuple(rows) for _, rows in groupby(one.rows, key=lambda row: row[i])]
+        texts = {row[i] for row in one.rows}
+        if 1 < len(runs) == len(texts) <= _MOST_PARTS and all(isinstance(text, str) for text in texts):
+            parts = [replace(one, rows=rows, notes=()) for rows in runs]
+            return [*parts[:-1], replace(parts[-1], notes=one.notes)] if min(map(len, runs)) > 1 else [one]
+    return [one]
+
+
+def _whole(one: SummaryTable, look: Look, width: int) -> Iterator[str]:
     one, common = _without_common(one)
     names = [_name(column) for column in one.columns]
     rows = [[_cell(cell) for cell in row] for row in one.rows[:_MOST_ROWS]]

@@ -14,9 +14,10 @@ from aiperf_table_reconciliation.server import Levels, Server, Spread
 AGREES, DIFFERS, WIDE = "agrees", "differs", "wider than the bucket"
 COLUMNS = (
     TableColumn("quantity"), TableColumn("unit"), TableColumn("client"), TableColumn("server_estimate"),
-    TableColumn("server_low"), TableColumn("server_high"), TableColumn("difference"), TableColumn("verdict"),
+    TableColumn("verdict"), TableColumn("difference"), TableColumn("server_low"), TableColumn("server_high"),
     TableColumn("engine"), TableColumn("target"),
 )  # fmt: skip
+"""A narrow terminal has no room for the last ones."""
 _OFF = 0.02
 """A mean acceptance length that is further off than this share of the expected one is said."""
 _TTFT = "time_to_first_token"
@@ -42,8 +43,8 @@ class Row(Struct, frozen=True):
         return None if self.client is None or self.estimate is None else self.client - self.estimate
 
     def cells(self, engine: str, target: str) -> tuple[Cell, ...]:
-        sides = (self.client, self.estimate, self.low, self.high, self.difference)
-        return (self.quantity, self.unit, *sides, self.verdict or None, engine, target)
+        judged = (self.client, self.estimate, self.verdict or None, self.difference)
+        return (self.quantity, self.unit, *judged, self.low, self.high, engine, target)
 
 
 class Compared(Struct, frozen=True):
