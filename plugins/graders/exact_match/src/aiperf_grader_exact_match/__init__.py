@@ -1,0 +1,1 @@
+"""The grader exact_match."""

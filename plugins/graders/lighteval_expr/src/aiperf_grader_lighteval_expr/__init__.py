@@ -1,0 +1,1 @@
+"""The grader lighteval_expr."""
