@@ -11,7 +11,7 @@ PROJECTS := constraints.txt pyproject.toml suite/contents.py $(addsuffix /pyproj
   $(wildcard libraries/*/src/*/*.[ch])
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: install demo test test-real programs isolated nightly differential check bench messages walks clean
+.PHONY: install demo test test-real programs isolated nightly differential check bench messages walks vendor clean
 
 install: $(VENV)/.installed
 	@echo "$(VENV) is ready; next: . $(BIN)/activate"
@@ -64,6 +64,10 @@ check: $(VENV)/.installed-tests
 # docs/troubleshooting.md, from what the program says.
 messages: $(VENV)/.installed-tests
 	@$(BIN)/python tests/messages.py
+
+# What others wrote for pages, by npm, with the hashes of its pins.json.
+vendor:
+	@$(PYTHON) tests/vendor.py
 
 # The stacks in docs/architecture.md, from a run.
 walks: $(VENV)/.installed-tests

@@ -1,0 +1,181 @@
+"""A server on a local port: the socket, the limits of connections, and an end that waits for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+from typing import Any
+
+from aiohttp import web
+
+from aiperf_pages.guard import Guard, Handler, add_headers, middleware
+
+MOST_CONNECTIONS = 256
+_MOST_REFUSALS = 64
+REQUEST_S = 10.0
+"""Longest time from a connection, or the first byte of a request, to the whole of its headers."""
+_IDLE_S = 30.0
+_END_S = 0.5
+_REFUSED_S = 2.0
+MOST_BODY_BYTES = 1 << 16
+_QUIET = logging.Logger("aiperf_pages.bytes", logging.CRITICAL)
+"""Takes what aiohttp says of bytes that are no HTTP: the client gets an answer, and the log nothing."""
+
+
+class Doors:
+    """The connections of a server, at most *most*; one beyond is told so and closed.
+
+    A connection that does not send the whole headers of a request within *request_s* is closed.
+    """
+
+    def __init__(self, most: int = MOST_CONNECTIONS, request_s: float = REQUEST_S) -> None:
+        self.most, self.request_s = most, request_s
+        self.open: dict[Any, Door] = {}
+        self.refused = 0
+
+    @property
+    def middleware(self) -> Any:
+        @web.middleware
+        async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
+            door = self.open.get(request.protocol)
+            if door is None:
+                return await handler(request)
+            door.begin()
+            try:
+                return await handler(request)
+            finally:
+                door.end()
+
+        return counted
+
+
+class Door(asyncio.Protocol):
+    """One connection, before the protocol that reads its requests."""
+
+    def __init__(self, doors: Doors, inner: Any) -> None:
+        self._doors, self._inner = doors, inner
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._refused = self._busy = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if len(self._doors.open) >= self._doors.most:
+            self._refused = True
+            self._doors.refused += 1
+            if self._doors.refused > _MOST_REFUSALS:
+                transport.abort()
+                return
+            self._arm(_REFUSED_S)  # the sentence goes behind the request: before it, some clients never see it
+            return
+        self._doors.open[self._inner] = self
+        self._inner.connection_made(transport)
+        self._arm(self._doors.request_s)
+
+    def begin(self) -> None:
+        """A request has come whole."""
+        self._busy = True
+        self._disarm()
+
+    def end(self) -> None:
+        """Its answer is made."""
+        self._busy = False
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.write(_full(self._doors.most))
+                self._transport.close()
+            return
+        if not self._busy and self._timer is None:
+            self._arm(self._doors.request_s)
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return None if self._refused else self._inner.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        if self._refused:
+            self._doors.refused -= 1
+            return
+        self._doors.open.pop(self._inner, None)
+        self._inner.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        if not self._refused:
+            self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        if not self._refused:
+            self._inner.resume_writing()
+
+    def _arm(self, seconds: float) -> None:
+        self._disarm()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._late)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        self._timer = None
+        if self._transport is None or self._busy:
+            return
+        if not self._refused:
+            self._transport.write(_raw(408, "Request Timeout", f"no whole request came within {self._doors.request_s:g} s"))
+        self._transport.close()
+
+
+def _full(most: int) -> bytes:
+    return _raw(503, "Service Unavailable", f"{most} connections are open, which is the most; close one, or try again")
+
+
+def _raw(status: int, reason: str, sentence: str) -> bytes:
+    body = json.dumps({"detail": sentence}).encode()
+    about = f"Content-Type: application/json\r\nContent-Length: {len(body)}"
+    head = [f"HTTP/1.1 {status} {reason}", about, "Connection: close"]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+class Server:
+    """Serves *app* on a listening socket, behind *guard*."""
+
+    def __init__(self, app: web.Application, guard: Guard, listening: socket.socket, doors: Doors | None = None) -> None:
+        self._app, self._guard, self._listening = app, guard, listening
+        self._doors = doors or Doors()
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        self._app.middlewares.insert(0, middleware(self._guard))
+        self._app.middlewares.insert(0, self._doors.middleware)
+        self._app.on_response_prepare.append(add_headers)
+        self._runner = web.AppRunner(
+            self._app, access_log=None, handle_signals=False, shutdown_timeout=_END_S, keepalive_timeout=_IDLE_S,
+            lingering_time=0.0, logger=_QUIET,
+        )  # fmt: skip
+        await self._runner.setup()
+        factory = self._runner.server
+        assert factory is not None
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Door(self._doors, factory()), sock=self._listening)
+
+    async def stop(self) -> None:
+        """Close the port and every connection, within about a second."""
+        if self._server is not None:
+            self._server.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+
+def application() -> web.Application:
+    """An application whose requests may have a small body."""
+    return web.Application(client_max_size=MOST_BODY_BYTES)
+
+
+__all__ = ["MOST_BODY_BYTES", "MOST_CONNECTIONS", "REQUEST_S", "Door", "Doors", "Server", "application"]
