@@ -695,6 +695,22 @@ HELD = {
         "test_tokenizer_builtin.py::test_opening_needs_no_network",
         "test_recipes.py::test_r15_no_network",
     ),
+    # HTTP API
+    "who may ask": (
+        "test_pages.py::test_only_names_of_this_server_are_answered",
+        "test_pages.py::test_what_changes_something_needs_the_token_and_this_origin",
+        "test_pages.py::test_beyond_loopback_reading_needs_the_token",
+    ),
+    "the benchmark's id in `/metrics`": ("test_live_api.py::test_the_text_is_read_and_the_id_stands_alone",),
+    "a client that reads slowly": ("test_live_api.py::test_a_client_that_never_reads_loses_events_and_is_told",),
+    "end of a run over HTTP": ("test_api.py::test_a_stop_over_the_api_leaves_partial_results",),
+    "course of a run": ("test_live_api.py::test_a_late_client_gets_the_run_and_then_what_happens",),
+    "counts of `/api/progress` that are not made here": (
+        "test_live_api.py::test_every_answer_fits_the_description_before_beside_and_behind_a_run",
+    ),
+    "messages of `/ws`": ("test_live_api.py::test_a_client_gets_what_it_subscribes_to",),
+    "the port behind a run": ("test_live_api.py::test_an_open_page_does_not_hold_the_end",),
+    "finished runs": ("test_command_serve.py::test_every_route_of_a_run_fits_the_description",),
 }  # fmt: skip
 """Of each row its tests, as FILE::FUNCTION; names of test files are unique here."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -89,8 +90,13 @@ def run_plugins(registry: Registry) -> list[Descriptor]:
 
 
 def _takes_part(plugin: Descriptor) -> bool:
-    """Whether the plugin is in a run where none of its options is given: it needs none, or a flag that is on anyway."""
+    """Whether the plugin is in a run where none of its options is given.
+
+    It needs none, or a flag that is on anyway, or a variable of the environment stands for it.
+    """
     field = plugin.capabilities.get("needs_option")
+    if os.environ.get(str(plugin.capabilities.get("variable", "")), "").strip():
+        return True
     return field is None or any(spec.field == field and spec.default == "on" for spec in plugin.options)
 
 

@@ -195,5 +195,6 @@ class Draft:
         given = vars(options).get(option) if option else None
         there = bool(given)
         if plugin.category == "live":
-            there = given not in (None, False, "") or bool(os.environ.get(str(can.get("variable"))))
+            there = given is not None and given is not False and given != ""  # 0 is a port
+            there = there or bool(os.environ.get(str(can.get("variable"))))
         return bool((option and not there) or (category and not self.everything(category)))

@@ -86,6 +86,8 @@ KERNEL = (
 """Name, default, values and meaning of the kernel's variables; whether the reference lacks it.  A test compares the names with
 those in the source."""
 _ELSEWHERE = (
+    ("AIPERF_API_SERVER_CORS_ORIGINS", "no other origin may read answers: a page of one would read a run of this machine"),
+    ("AIPERF_API_SERVER_SHUTDOWN_TIMEOUT", "the end waits for no client"),
     ("AIPERF_HTTP_CONNECTION_LIMIT", "no limit but that of open files, which is raised or named; `--concurrency`"),
     ("AIPERF_HTTP_KEEPALIVE_TIMEOUT", "an idle connection is used as long as the server keeps it open"),
     ("AIPERF_HTTP_USE_DNS_CACHE, AIPERF_HTTP_TTL_DNS_CACHE", "names are looked up before the load, once"),

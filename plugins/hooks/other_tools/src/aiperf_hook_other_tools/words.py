@@ -120,7 +120,6 @@ LATER_OPTIONS = {
         " --inter-turn-delay-cap-seconds --ignore-trace-delays --use-think-time-only --max-context-length --hf-weka-dataset"
         " --allow-dataset-wrap --warmup-requests-per-lane --weka-nested-timestamp-basis",
     ),
-    **_later("the HTTP API of a run", "--api-port --api-host"),
     **_later("video from a server", "--download-video-content"),
     **_each("--auto-plot --plot-required", f"pictures at the end of a run: {LATER}; aiperf plot draws them of any run"),
 }  # fmt: skip

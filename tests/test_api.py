@@ -1,0 +1,99 @@
+"""The HTTP API of whole runs, from outside: as a script uses it."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+from aiperf_command_simulate.testing import Simulator
+from program import Program, Running, wait_for
+
+TOKEN = "a-token-of-twenty-characters"
+LOAD = ("--model", "sim", "--tokenizer", "builtin", "--ui", "none", "--concurrency", 4, "--isl", 8, "--osl", 4, "--streaming")
+
+
+def get(url: str, *, method: str = "GET", token: str = "") -> tuple[int, Any]:
+    """Status and JSON of an answer; status 0 where nobody answers."""
+    request = urllib.request.Request(url, method=method, headers={"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+    except OSError:
+        return 0, None
+
+
+def url_of(run: Running) -> tuple[str, str]:
+    """The URL of the run's API, and the token in its fragment."""
+    run.hears("the run is served on ")
+    while not (found := re.search(r"served on (http://\S+)/(?:#(\S+))?\n", run._said)):
+        run.hears("/\n" if "#" not in run._said else "\n")
+    return found[1], found[2] or ""
+
+
+def test_a_stop_over_the_api_leaves_partial_results(aiperf: Program, simulator: Simulator) -> None:
+    run = aiperf.start("profile", *LOAD, "--url", simulator.url, "--benchmark-duration", 120, "--api-port", 0)
+    url, token = url_of(run)
+    wait_for(lambda: simulator.summary()["requests"] >= 8)
+    status, _ = get(f"{url}/api/progress")
+    assert status == 200
+    assert get(f"{url}/api/stop", method="POST")[0] == 401
+    assert get(f"{url}/api/stop", method="POST", token=token)[0] == 202
+    wait_for(lambda: get(f"{url}/api/results")[1]["status"] != "running")
+    _, results = get(f"{url}/api/results")
+    _, history = get(f"{url}/api/history")
+    _, listing = get(f"{url}/api/results/list")
+    assert get(f"{url}/api/shutdown", method="POST", token=token)[0] == 200
+    done = run.end()
+    assert done.code == 130
+    found = done.json()
+    assert (found["was_cancelled"], found["is_complete"]) == (True, False)
+    assert "asked over the API" in found["incomplete_reason"]
+    count = found["request_count"]["avg"]
+    assert results["status"] == "cancelled"
+    assert results["results"]["results"]["successful_request_count"] == count
+    assert results["finish"]["reason"] == found["incomplete_reason"]
+    assert history["series"]["done.profiling"]["values"][-1] == count
+    assert "profile_export_aiperf.json" in {file["name"] for file in listing["files"]}
+    log = (done.artifacts / "logs" / "aiperf.log").read_text()
+    assert token not in log + found["run_info"]["cli_command"]
+    assert token in done.err
+
+
+def test_a_port_in_use_ends_a_run_that_named_it_and_warns_one_that_did_not(aiperf: Program, simulator: Simulator) -> None:
+    words = ("profile", *LOAD, "--url", simulator.url, "--request-count", 8)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = aiperf(*words, "--api-port", port)
+        assert (refused.code, simulator.summary()["requests"]) == (1, 0)
+        assert f"--api-port: 127.0.0.1:{port} is in use by another program" in refused.err
+        aiperf.environment["AIPERF_API_SERVER_PORT"] = str(port)
+        warned = aiperf(*words)
+    assert warned.code == 0
+    assert re.search(rf"WARNING .*the run is not served: 127\.0\.0\.1:{port} is in use", warned.err)
+    assert warned.json()["request_count"]["avg"] == 8
+
+
+@pytest.mark.parametrize(("words", "sentence"), [
+    (("--api-host", "127.0.0.1"), "--api-host needs --api-port or AIPERF_API_SERVER_PORT"),
+    (("--api-port", "70000"), "--api-port: 70000 is not allowed; must be at most 65535"),
+    (("--api-port", "0", "--api-host", "no such host"), "no address of this machine is called 'no such host'"),
+])  # fmt: skip
+def test_bad_options_of_the_api_are_refused(aiperf: Program, words: tuple[str, ...], sentence: str) -> None:
+    done = aiperf("profile", *LOAD, "--url", "127.0.0.1:1", *words)
+    assert done.code in (1, 2)
+    assert sentence in done.err
+
+
+def test_a_run_without_a_port_imports_no_server(aiperf: Program, simulator: Simulator) -> None:
+    aiperf.environment["PYTHONPROFILEIMPORTTIME"] = "1"
+    done = aiperf("profile", *LOAD, "--url", simulator.url, "--request-count", 4)
+    assert done.code == 0
+    assert "aiperf.run.run" in done.err
+    assert "aiohttp" not in done.err
