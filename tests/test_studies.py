@@ -156,6 +156,19 @@ def test_a_cell_that_fails_leaves_the_others_whole(study: Any) -> None:
     assert "good" in done.out and "last" in done.out
 
 
+def test_a_filter_of_a_file_narrows_the_best_cells(study: Any, tmp_path: Path) -> None:
+    filters = "[{metricTag: time_to_first_token, op: lt, threshold: 0.0001}]"
+    path = tmp_path / "run.yaml"
+    path.write_text(f"sweep:\n  type: grid\n  parameters: {{concurrency: [1, 2]}}\n  slaFilters: {filters}\nbenchmark: {{}}\n")
+    done = study("--config", path)
+    assert done.code == 0 and "0 of 2 cells hold time_to_first_token:p95:lt:0.0001" in done.out, done.err
+    found = json.loads((done.artifacts / "sweep_aggregate" / "profile_export_aiperf_sweep.json").read_text())
+    assert found["metadata"]["sla_constraints"]["infeasible_count"] == 2 and found["pareto_optimal"] == []
+    path.write_text(path.read_text().replace("op: lt", "op: less"))
+    wrong = study("--config", path)
+    assert wrong.code == 2 and "(run.yaml:4): 'time_to_first_token:p95:less:0.0001' must be TAG:STAT:OP:NUMBER" in wrong.err
+
+
 def contents(directory: Path) -> dict[str, bytes]:
     """All files that are made of journals."""
     paths = (path for path in directory.rglob("*") if path.is_file() and not {"journal", "logs"} & set(path.parts))

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf.sdk.study import Dimension, Objective, Study, StudyCell, StudyRun
+from aiperf.sdk.study import Dimension, Objective, SlaFilter, Study, StudyCell, StudyRun
 from aiperf.sdk.summary import Result, Summary
 from aiperf.testing import sample_study, sample_summary
 from aiperf_studies.best import best_cells, pareto_cells
@@ -107,6 +107,30 @@ def test_objectives_of_the_user_make_the_front() -> None:
     named = {each.name: each.cell.cell.index for each in best_cells(study, numbers)}
     assert named == {"best_throughput": 1, "best_energy_avg": 1}
     assert sweep_document(study, numbers)["metadata"]["objectives"] == ["energy:avg:min"]
+
+
+def test_only_cells_that_hold_the_filters_are_best() -> None:
+    cells = [({"c": value}, [summary(request_throughput=1.0 * value, request_latency=10.0 * value)]) for value in (1, 2, 3)]
+    study = study_of([*cells, ({"c": 4}, [None])], sla_filters=(SlaFilter("request_latency", "p99", "le", 20.0),))
+    document = sweep_document(study, numbers_of(study))
+    assert document["best_configurations"]["best_throughput"]["parameters"] == {"c": 2}
+    assert document["pareto_optimal"] == [{"c": 1}, {"c": 2}]
+    assert document["metadata"]["sla_constraints"] == {
+        "active_filters": [{"metric_tag": "request_latency", "stat": "p99", "op": "le", "threshold": 20.0}],
+        "feasible_count": 2, "infeasible_count": 2,
+    }  # fmt: skip
+    none = replace(study, sla_filters=(SlaFilter("request_latency", "p99", "lt", 1.0),))
+    document = sweep_document(none, numbers_of(none))
+    assert document["best_configurations"]["best_throughput"]["parameters"] == {"c": 3} and document["pareto_optimal"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["a:p95:lt", "a:p95:eq:1", "a:p95:lt:x", "a:p95:lt:nan", ":p95:lt:1", "a:b:lt:1", "a:p95:lt:1:2"]
+)
+def test_a_filter_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="TAG:STAT:OP:NUMBER"):
+        SlaFilter.parsed(text)
+    assert SlaFilter.parsed("a:p99.9:ge:-1.5") == SlaFilter("a", "p99.9", "ge", -1.5)
 
 
 def test_a_cell_without_a_first_token_turns_all_to_the_latency() -> None:

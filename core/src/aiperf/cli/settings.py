@@ -27,7 +27,7 @@ FIRST_FIELDS = frozenset(spec.field for spec in (*FIRST, *ABSENT))
 OF_STUDIES = frozenset((
     "num_profile_runs", "run_cooldown_s", "confidence_level", "warmup_first_only", "consistent_seed", "vary_seed", "sweep_type",
     "variants", "sweep_order", "sweep_cooldown_s", "sweep_same_seed", "no_sweep_table", "max_cells", "objectives", "no_resume",
-    "isolate_runs",
+    "isolate_runs", "sla_filters",
 ))  # fmt: skip
 """Fields of :class:`aiperf.planning.study_options.StudyOptions`, which this module doesn't import."""
 

@@ -19,7 +19,7 @@ from aiperf.redaction import redact
 from aiperf.registry.option_specs import validate
 from aiperf.sdk.configuration import Option, OptionValue
 from aiperf.sdk.planner import Space
-from aiperf.sdk.study import Dimension, Objective, Scenario, Setting, StudyCell
+from aiperf.sdk.study import Dimension, Objective, Scenario, Setting, SlaFilter, StudyCell
 from aiperf.study import checks, lists, trials
 from aiperf.study.request import StudyRequest
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _WITHOUT_EFFECT = frozenset((
     "artifact_dir", "verbose", "extra_verbose", "quiet", "log_level", "ui", "stats_interval_s", "dry_run", "as_json",
-    "no_resume", "no_sweep_table", "max_cells", "isolate_runs", "confidence_level", "objectives", "variants", "sweep_type",
+    "no_resume", "no_sweep_table", "max_cells", "isolate_runs", "confidence_level", "objectives", "sla_filters", "variants",
+    "sweep_type",
 ))  # fmt: skip
 """Options that change nothing of what is measured: a study that is continued may have others."""
 
@@ -99,7 +100,7 @@ class _Line:
             dimensions, scenarios, kernel.num_profile_runs, str(kernel.sweep_order),
             int.from_bytes(os.urandom(8), "big") if seed is None else seed,
             tuple(map(Objective.parsed, kernel.objectives)), kernel.confidence_level, str(kernel.export_level),
-            {} if sweep is None else sweep.settings,
+            {} if sweep is None else sweep.settings, tuple(map(SlaFilter.parsed, kernel.sla_filters)),
         )  # fmt: skip
         settings = Settings(kernel, {}, base.typed(), shown_command(self._scan), self._scan.configuration)
         typed = {lists.path_of(value.option): value.typed for value in self._lists}

@@ -55,6 +55,9 @@ class StudyOptions(Options):
         help="Most cells that a sweep may have.")
     objectives: list[str] = option("--objective", default=[], group="Sweeps", metavar="TAG:STAT:max|min",
         place="sweep.objectives", help="What a better cell has more or less of, such as time_to_first_token:p99:min.")
+    sla_filters: list[str] = option("--search-sla", default=[], group="Sweeps", metavar="TAG:STAT:OP:NUMBER",
+        place="sweep.sla_filters", commas=False,
+        help="Only cells whose mean holds this count as best, such as time_to_first_token:p95:lt:200.")
 
     # Both
     no_resume: bool = option("--no-resume", default=False, group="Repeats",

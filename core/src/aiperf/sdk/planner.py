@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from aiperf.sdk.options import OptionsT, WithOptions
-from aiperf.sdk.study import Dimension, Objective, Scenario, Setting, StudyCell, StudyRun
+from aiperf.sdk.study import Dimension, Objective, Scenario, Setting, SlaFilter, StudyCell, StudyRun
 
 
 class Space(Struct, frozen=True):
@@ -22,7 +22,7 @@ class Space(Struct, frozen=True):
     dimensions: lists of values, ranges and choices, in the order given.  scenarios: named cells.
     trials: runs that each cell may have, at least 1.  order: ``repeated`` or ``independent``, see
     :class:`aiperf.sdk.study.Study`.
-    seed: of the planner's draws (:mod:`aiperf.sdk.draws`).  objectives: of the user.
+    seed: of the planner's draws (:mod:`aiperf.sdk.draws`).  objectives, sla_filters: of the user.
     confidence_level: of intervals over trials.  export_level: of the runs, one of :data:`aiperf.sdk.exporter.LEVELS`; at
     ``summary`` a run has no file of its requests.
     settings: keys of the file's ``sweep`` section that belong to the planner (``samples``, ``scramble``), in snake_case.
@@ -37,6 +37,7 @@ class Space(Struct, frozen=True):
     confidence_level: float = 0.95
     export_level: str = "records"
     settings: Mapping[str, Any] = {}
+    sla_filters: tuple[SlaFilter, ...] = ()
 
 
 class PlannedTrial(Struct, frozen=True):

@@ -5,6 +5,7 @@ A *cell* is one combination of values; each run of it is a *trial*.  Values are 
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -108,10 +109,50 @@ class Objective(Struct, frozen=True):
         """
         tag, _, rest = text.partition(":")
         stat, _, way = rest.partition(":")
-        known = ("avg", "min", "max", "sum", "std", "count")
-        if not tag or way not in ("max", "min") or not (stat in known or percentile(stat) is not None):
+        if not tag or way not in ("max", "min") or not _is_statistic(stat):
             raise ValueError("must be TAG:STAT:max or TAG:STAT:min, for example time_to_first_token:p99:min")
         return cls(tag, stat, way == "max")
+
+
+class SlaFilter(Struct, frozen=True):
+    """What a cell must hold to count among the best: the mean of a statistic over its runs, in the display unit.
+
+    op: ``lt``, ``le``, ``gt`` or ``ge``: the mean is less than the threshold, at most it, more than it, or at least it.
+    """
+
+    tag: str
+    stat: str
+    op: str
+    threshold: float
+
+    def holds(self, mean: float) -> bool:
+        """Whether a cell with this mean does."""
+        below, same = mean < self.threshold, mean == self.threshold
+        return {"lt": below, "le": below or same, "gt": not below and not same, "ge": not below}[self.op]
+
+    def __str__(self) -> str:
+        return f"{self.tag}:{self.stat}:{self.op}:{self.threshold:g}"
+
+    @classmethod
+    def parsed(cls, text: str) -> SlaFilter:
+        """The filter of ``TAG:STAT:lt|le|gt|ge:NUMBER``.
+
+        Raises:
+            ValueError: The text has another form; the message completes a sentence that begins with the option.
+        """
+        tag, stat, op, number, *more = [*text.split(":"), "", "", ""]
+        try:
+            threshold = float(number)
+        except ValueError:
+            threshold = math.nan
+        good = bool(tag) and _is_statistic(stat) and op in ("lt", "le", "gt", "ge") and math.isfinite(threshold)
+        if not good or any(more):
+            raise ValueError("must be TAG:STAT:OP:NUMBER with lt, le, gt or ge, for example time_to_first_token:p95:lt:200")
+        return cls(tag, stat, op, threshold)
+
+
+def _is_statistic(name: str) -> bool:
+    return name in ("avg", "min", "max", "sum", "std", "count") or percentile(name) is not None
 
 
 class Study(Struct, frozen=True):
@@ -124,6 +165,7 @@ class Study(Struct, frozen=True):
     objectives: of the user; () where none were named.  complete: whether all that was planned has run; *reason* says why not,
     or why the planner ended early.  command: as typed, secrets redacted.  config: options that all runs share, by section.
     design: what the planner drew (:meth:`aiperf.sdk.planner.Planner.design`), None where nothing was.
+    sla_filters: of the user; all of them must hold.
     """
 
     study_id: str
@@ -143,6 +185,7 @@ class Study(Struct, frozen=True):
     command: str = ""
     config: dict[str, Setting] = {}
     design: dict[str, Setting] | None = None
+    sla_filters: tuple[SlaFilter, ...] = ()
 
     @property
     def sweeps(self) -> bool:
@@ -171,4 +214,4 @@ class Study(Struct, frozen=True):
         return self.directory / "aggregate" / "sweep_aggregate" if repeated else self.directory / "sweep_aggregate"
 
 
-__all__ = ["Dimension", "Objective", "Scenario", "Setting", "Study", "StudyCell", "StudyRun"]
+__all__ = ["Dimension", "Objective", "Scenario", "Setting", "SlaFilter", "Study", "StudyCell", "StudyRun"]

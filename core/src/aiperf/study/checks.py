@@ -8,10 +8,10 @@ from aiperf.errors import AiperfError, UsageError
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.sdk.configuration import OptionValue, SweepSection
 from aiperf.sdk.descriptor import Descriptor
-from aiperf.sdk.study import Objective
+from aiperf.sdk.study import Objective, SlaFilter
 
 _OF_REPEATS = ("run_cooldown_s", "confidence_level", "warmup_first_only", "vary_seed")
-_OF_SWEEPS = ("sweep_type", "sweep_order", "sweep_cooldown_s", "sweep_same_seed", "max_cells", "objectives")
+_OF_SWEEPS = ("sweep_type", "sweep_order", "sweep_cooldown_s", "sweep_same_seed", "max_cells", "objectives", "sla_filters")
 _OF_BOTH = ("consistent_seed", "no_sweep_table", "no_resume", "isolate_runs")
 _REPEAT, _SWEEP = "--num-profile-runs of 2 or more", "several values of an option, such as --concurrency 1,2,4"
 
@@ -61,12 +61,12 @@ def of_study(given: Iterable[OptionValue], kernel: KernelOptions | None, *, swee
         same = typed["sweep_same_seed"].typed
         why = f"{same} needs --random-seed: it is the seed of all cells"
         errors.append(UsageError(why, f"add --random-seed, or drop {same}"))
-    for text in kernel.objectives if kernel is not None else ():
-        try:
-            Objective.parsed(text)
-        except ValueError as error:
-            flag = typed["objectives"].typed if "objectives" in typed else "--objective"
-            errors.append(UsageError(f"{flag}: {text!r} {error}"))
+    for field, parsed in (("objectives", Objective.parsed), ("sla_filters", SlaFilter.parsed)):
+        for text in getattr(kernel, field) if kernel is not None else ():
+            try:
+                parsed(text)
+            except ValueError as error:
+                errors.append(UsageError(f"{typed[field].typed if field in typed else field}: {text!r} {error}"))
     return errors
 
 

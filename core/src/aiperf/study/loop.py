@@ -263,7 +263,7 @@ class StudyLoop:
             self._manifest.study_id, __version__, self._base, tuple(self._runs), request.planner.name,
             request.space.dimensions, request.space.scenarios, request.space.trials, request.space.order,
             kernel.confidence_level, cooldown_s, request.space.objectives, complete, reason, request.base.command,
-            self._config or {}, design,
+            self._config or {}, design, request.space.sla_filters,
         )  # fmt: skip
 
     def _finished(self, reason: str, *, complete: bool) -> tuple[Study, int]:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.study import Dimension, Objective, Scenario, Setting, Study, StudyCell, StudyRun
+from aiperf.sdk.study import Dimension, Objective, Scenario, Setting, SlaFilter, Study, StudyCell, StudyRun
 
 
 class Unsuccessful(Struct, frozen=True):
@@ -40,6 +40,7 @@ class StudyOutline(Struct, frozen=True):
     design: dict[str, Setting] | None = None
     exporters: tuple[PluginRef, ...] = ()
     unsuccessful: tuple[Unsuccessful, ...] = ()
+    sla_filters: tuple[SlaFilter, ...] = ()
 
     @classmethod
     def of(cls, study: Study, exporters: Sequence[PluginRef]) -> StudyOutline:
@@ -48,7 +49,7 @@ class StudyOutline(Struct, frozen=True):
         return cls(
             study.planner, study.dimensions, study.scenarios, study.trials, study.order, study.confidence_level,
             study.cooldown_s, study.objectives, study.complete, study.reason, study.design, tuple(exporters),
-            tuple(Unsuccessful(run.cell, run.trial, run.seed, run.failed) for run in failed),
+            tuple(Unsuccessful(run.cell, run.trial, run.seed, run.failed) for run in failed), study.sla_filters,
         )  # fmt: skip
 
     def study(self, study_id: str, version: str, command: str, directory: Path, runs: Sequence[StudyRun]) -> Study:
@@ -57,7 +58,7 @@ class StudyOutline(Struct, frozen=True):
         return Study(
             study_id, version, directory, tuple(runs), self.planner, self.dimensions, self.scenarios, self.trials, self.order,
             self.confidence_level, self.cooldown_s, self.objectives, self.complete, self.reason, command, common(configs),
-            self.design,
+            self.design, self.sla_filters,
         )  # fmt: skip
 
 

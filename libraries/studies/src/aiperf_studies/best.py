@@ -38,8 +38,32 @@ def usual_objectives(cells: Sequence[CellNumbers]) -> tuple[Objective, Objective
     return THROUGHPUT, FIRST_TOKEN if streamed else LATENCY
 
 
+def lacking(study: Study, cells: Sequence[CellNumbers]) -> list[str]:
+    """A sentence for each filter whose statistic a cell with results lacks."""
+    found = []
+    for each in study.sla_filters:
+        names = [cell.cell.name for cell in cells if cell.rows and cell.mean(f"{each.tag}_{each.stat}") is None]
+        if names:
+            found.append(f"{each}: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''} lack it")
+    return found
+
+
+def feasible_cells(study: Study, cells: Sequence[CellNumbers]) -> list[CellNumbers]:
+    """The cells with results whose means hold every filter of the user; a cell that lacks a statistic doesn't."""
+    found = []
+    for cell in cells:
+        means = [(each, cell.mean(f"{each.tag}_{each.stat}")) for each in study.sla_filters]
+        if cell.rows and all(mean is not None and each.holds(mean) for each, mean in means):
+            found.append(cell)
+    return found
+
+
 def best_cells(study: Study, cells: Sequence[CellNumbers]) -> list[BestCell]:
-    """The best cell by each objective: the two usual ones, then the user's.  One that no cell has is left out."""
+    """The best cell by each objective: the two usual ones, then the user's.  One that no cell has is left out.
+
+    Only feasible cells count, or all where none is.
+    """
+    cells = feasible_cells(study, cells) or cells
     usual = usual_objectives(cells)
     named = [("best_throughput", usual[0]), ("best_latency_p99", usual[1])]
     named += [(f"best_{key_of(each)}", each) for each in study.objectives]
@@ -53,7 +77,8 @@ def best_cells(study: Study, cells: Sequence[CellNumbers]) -> list[BestCell]:
 
 
 def pareto_cells(study: Study, cells: Sequence[CellNumbers]) -> list[CellNumbers]:
-    """The cells, by index, that no other cell is better than: by the user's objectives, else by the usual two."""
+    """The feasible cells, by index, that no other is better than: by the user's objectives, else by the usual two."""
+    cells = feasible_cells(study, cells)
     objectives = study.objectives or usual_objectives(cells)
     points = [[cell.mean(key_of(objective)) for objective in objectives] for cell in cells]
     return [cells[index] for index in pareto(points, [objective.maximize for objective in objectives])]

@@ -15,7 +15,7 @@ from aiperf.sdk.exporter import visible
 from aiperf.sdk.study import Setting, Study
 from aiperf.sdk.verdict import Finding
 
-from aiperf_studies.best import best_cells, pareto_cells
+from aiperf_studies.best import best_cells, feasible_cells, pareto_cells
 from aiperf_studies.cells import CellNumbers
 from aiperf_studies.confidence import Confidence
 from aiperf_studies.names import shown
@@ -73,6 +73,7 @@ def sweep_document(study: Study, cells: Sequence[CellNumbers]) -> dict[str, Any]
             "confidence_level": study.confidence_level,
             "num_trials_per_value": study.trials,
             **({"objectives": objectives} if objectives else {}),
+            **({"sla_constraints": _constraints(study, cells)} if study.sla_filters else {}),
             **_what_to_know(study, cells),
         },
         "per_combination_metrics": [
@@ -90,6 +91,18 @@ def sweep_document(study: Study, cells: Sequence[CellNumbers]) -> dict[str, Any]
         },
         "pareto_optimal": [cell.cell.parameters for cell in front],
         "pareto_cells": [cell.cell.name for cell in front],
+    }  # fmt: skip
+
+
+def _constraints(study: Study, cells: Sequence[CellNumbers]) -> dict[str, Any]:
+    feasible = len(feasible_cells(study, cells))
+    return {
+        "active_filters": [
+            {"metric_tag": each.tag, "stat": each.stat, "op": each.op, "threshold": each.threshold}
+            for each in study.sla_filters
+        ],
+        "feasible_count": feasible,
+        "infeasible_count": len(cells) - feasible,
     }  # fmt: skip
 
 

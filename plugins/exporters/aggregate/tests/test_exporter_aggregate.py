@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from aiperf import Target
-from aiperf.sdk.study import Objective, Study
+from aiperf import ConfigError, Target
+from aiperf.sdk.study import Objective, SlaFilter, Study
 from aiperf.testing import StudyExporterContract, sample_study
 from aiperf_exporter_aggregate import Aggregate
 from aiperf_studies.options import ConvergedOptions
@@ -118,6 +118,18 @@ def test_the_console_names_the_best_cells_and_findings(tmp_path: Path, capsys: p
     slow = {tag: replace(each, stats={name: 9 * value for name, value in each.stats.items()}) for tag, each in results}
     exported(replace(study, runs=(replace(first, summary=replace(first.summary, results=slow)), *later)))
     assert "--vary-seed-per-trial" in capsys.readouterr().out
+
+
+def test_a_filter_by_what_a_cell_lacks_is_an_error_behind_the_files(tmp_path: Path) -> None:
+    study = replace(sample_study(tmp_path), sla_filters=(SlaFilter("energy", "avg", "lt", 9.0),))
+    with pytest.raises(ConfigError, match="energy:avg:lt:9: concurrency_1, concurrency_2, concurrency_4 lack it"):
+        exported(study)
+    assert (tmp_path / "aggregate" / "sweep_aggregate" / SWEEPS[0]).exists()
+
+
+def test_the_console_says_how_many_cells_hold_the_filters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exported(replace(sample_study(tmp_path), sla_filters=(SlaFilter("request_throughput", "avg", "gt", 15.0),)))
+    assert "2 of 3 cells hold request_throughput:avg:gt:15" in capsys.readouterr().out
 
 
 def test_the_table_marks_cells_that_no_other_beats(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from aiperf_configuration_yaml.values import FileValues, texts
 TOP = ("schema_version", "random_seed", "pins", "disabled", "benchmark", "variables", "sweep", "multi_run", "no_sweep_table")
 """Keys of a file; all but ``benchmark``, ``variables`` and ``schema_version`` have options."""
 _POOLS = "random_pool"
+_OF_A_FILTER = ("metric_tag", "stat", "op", "threshold")
 
 
 class Reading:
@@ -67,7 +68,20 @@ class Reading:
         if isinstance(entry.value, dict):
             for key, below in self._file.named(entry).items():
                 if key not in SPACE and f"sweep.{key}" in self._places.by_place:
-                    self._places.walk(f"sweep.{key}", below)
+                    self._places.walk(f"sweep.{key}", self._filters(below) if key == "sla_filters" else below)
+
+    def _filters(self, entry: Entry) -> Entry:
+        """``{metricTag: …, stat: …, op: …, threshold: …}`` as the option has it: ``TAG:STAT:OP:NUMBER``, by default of p95."""
+        made = []
+        for one in entry.value if isinstance(entry.value, list) else [entry]:
+            if isinstance(one.value, dict):
+                keys = self._file.named(one)
+                for key in keys.keys() - set(_OF_A_FILTER):
+                    self._file.unknown(keys[key], key, _OF_A_FILTER)
+                words = [keys[key].plain if key in keys else "p95" if key == "stat" else "" for key in _OF_A_FILTER]
+                one = Entry(one.path, one.line, ":".join(map(str, words)))  # noqa: PLW2901  # in the option's form
+            made.append(one)
+        return Entry(entry.path, entry.line, made)
 
     def _models(self, entry: Entry) -> None:
         """A name, names, or mappings with a name; other keys of a model are refused."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aiperf import Artifact, atomic
+from aiperf import Artifact, ConfigError, atomic
 from aiperf.sdk.exporter import StudyExporter
 from aiperf.sdk.study import Study, StudyRun
+from aiperf_studies.best import lacking
 from aiperf_studies.cells import CellNumbers, numbers_of
 from aiperf_studies.documents import (
     AGGREGATE,
@@ -44,6 +45,8 @@ class Aggregate(StudyExporter[ConvergedOptions]):
             written += self._sweep(study, cells)
         for line in lines(study, cells):
             print(line)
+        if faults := lacking(study, cells):
+            raise ConfigError(f"no cell is judged by a statistic that it lacks: {'; '.join(faults)}", "name another one")
         return written
 
     def line(self, study: Study, run: StudyRun) -> Sequence[str]:

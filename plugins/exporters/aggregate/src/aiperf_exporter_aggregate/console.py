@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from aiperf.sdk.study import Objective, Study
-from aiperf_studies.best import best_cells, key_of
+from aiperf_studies.best import best_cells, feasible_cells, key_of
 from aiperf_studies.cells import CellNumbers
 from aiperf_studies.documents import findings
 
@@ -34,6 +34,9 @@ def lines(study: Study, cells: Sequence[CellNumbers]) -> Iterator[str]:
         for each in best_cells(study, cells)[2:]:
             way = "most" if each.objective.maximize else "least"
             yield f"{way} {each.objective.tag} {each.objective.stat}: {each.cell.cell.name}, {each.metric:,.2f} {each.unit}"
+    if study.sweeps and study.sla_filters:
+        count, every = len(feasible_cells(study, cells)), ", ".join(map(str, study.sla_filters))
+        yield f"{count} of {len(cells)} cells hold {every}" + ("" if count else ": the best of all are named")
     for finding in findings(cells):
         yield from _wrapped(finding.sentence)
 

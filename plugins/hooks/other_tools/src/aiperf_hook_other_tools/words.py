@@ -102,7 +102,7 @@ LATER_OPTIONS = {
     **_later(
         "the search for a load",
         "--search-space --search-metric --search-stat --search-direction --search-max-iterations --search-initial-points"
-        " --search-random-seed --search-planner --search-percentile-pooling --search-sla --search-sla-tier --search-recipe"
+        " --search-random-seed --search-planner --search-percentile-pooling --search-sla-tier --search-recipe"
         " --search-style --optuna-sampler --optuna-acquisition --optuna-terminator --ttft-sla-ms --itl-sla-ms --tpot-sla-ms"
         " --e2e-sla-ms --error-rate-sla --slo-attainment-fraction --degradation-threshold --degradation-metric-tag"
         " --degradation-stat --isl-osl-pairs --concurrency-min --concurrency-max --concurrency-steps --isl-min --isl-max"
