@@ -690,7 +690,7 @@ HELD = {
     "a login in the address of a page": ("test_server_metrics_runs.py::test_a_login_stands_in_no_file",),
     "repeats and sweeps": ("test_studies.py::test_what_is_missing_runs_and_the_rest_stays",),
     "a sweep with a cell that failed": ("test_studies.py::test_a_cell_that_fails_leaves_the_others_whole",),
-    "the table of a sweep": ("test_study_parts.py::test_the_table_marks_cells_that_no_other_beats",),
+    "the table of a sweep": ("test_exporter_aggregate.py::test_the_table_marks_cells_that_no_other_beats",),
     "`--tokenizer builtin`": (
         "test_tokenizer_builtin.py::test_opening_needs_no_network",
         "test_recipes.py::test_r15_no_network",

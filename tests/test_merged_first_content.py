@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.parts import journal
+from aiperf.parts.segments import HIDDEN_MOST
 from aiperf_command_simulate.testing import running
 from program import Done, Program
 
@@ -48,7 +49,8 @@ def merge_first_reads(path: Path) -> None:
                     continue
                 if begun[number]:
                     body, begun[number] = begun[number] + body, b""
-                    row[3:] = len(body), max(0, int(row[4])) + 1
+                    # Without the second read's word on when its socket was empty: the first read's piece was not in it then.
+                    row[3:] = len(body), (max(0, int(row[4])) & HIDDEN_MOST) + 1
                 kept.append(row)
                 bodies.append(body)
             payload, count = b"".join([*(row.tobytes() for row in kept), *bodies]), len(kept)
