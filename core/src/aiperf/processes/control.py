@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from aiperf.sdk.plan import Secrets
 from aiperf.sdk.reducer import Ended, Live
+from aiperf.sdk.snapshot import Snapshot, VerdictSoFar
 
 
 class Hello(Struct, frozen=True, tag=True):
@@ -144,6 +145,18 @@ class LivePart(Struct, frozen=True, tag=True):
     part: bytes
 
 
+class Judge(Struct, frozen=True, tag=True):
+    """To the first reducer: what is to be said of the run so far?"""
+
+    snapshot: Snapshot
+
+
+class Judged(Struct, frozen=True, tag=True):
+    """The answer to Judge; None where no verdict can say."""
+
+    verdict: VerdictSoFar | None
+
+
 class Finish(Struct, frozen=True, tag=True):
     """Workers have ended: reduce what is left and fold it."""
 
@@ -198,8 +211,8 @@ class Released(Struct, frozen=True, tag=True):
 
 Message: TypeAlias = (
     Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | LogLines | LiveFigures
-    | LivePart | Finish | Reduced | PrepareSummary | Summarize | Summarized | WriteRows | RowsWritten | Exit | Release
-    | Released
+    | LivePart | Judge | Judged | Finish | Reduced | PrepareSummary | Summarize | Summarized | WriteRows | RowsWritten
+    | Exit | Release | Released
 )  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode

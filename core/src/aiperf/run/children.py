@@ -19,6 +19,7 @@ from aiperf.run.start import Outcome
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.reducer import Ended, Live
+from aiperf.sdk.snapshot import VerdictSoFar
 from aiperf.worker.slots import PREFILLS, SLOTS, Progress, make_counter_fd, make_progress_fd, make_slots_fd, size_progress
 
 log = logging.getLogger(__name__)
@@ -198,6 +199,7 @@ class Mailbox:
     counters: the latest of each worker in this phase.  ended: workers whose phase has ended, or never will.
     phase_end_ns: when the last of the former said it ended, which is earlier than the message is read where this process stood
     still; 0 where none did.
+    verdict: the latest on the run under way.
     live: the latest of each reducer; fresh: requests that these reported, until someone takes them.
     reduced: reducers that have folded everything.  summarized: the summary is written.
     rows_wait: reducers that put off rows for it.  row_failures: sentences on those rows.
@@ -214,6 +216,7 @@ class Mailbox:
         self.phase_end_ns = 0
         self.live: dict[int, Live] = {}
         self.fresh: list[Ended] = []
+        self.verdict: VerdictSoFar | None = None
         self.reduced: set[int] = set()
         self.summarized = False
         self.rows_wait: set[int] = set()
@@ -291,6 +294,8 @@ class Mailbox:
                 self.fresh += message.ended
                 if message.live.part:
                     self.send(self.children.reducers[0], control.LivePart(message.live.part))
+            case control.Judged(verdict):
+                self.verdict = verdict
             case control.Reduced(index, trouble, rows_wait):
                 self.reduced.add(index)
                 (self.rows_wait.add if rows_wait else self.rows_wait.discard)(index)

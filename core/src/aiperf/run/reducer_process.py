@@ -28,6 +28,7 @@ from aiperf.rundir.journal import load_run
 from aiperf.rundir.reducing import reducer_of
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.reducer import ReducerJob, RunningReduction
+from aiperf.sdk.snapshot import Snapshot, VerdictSoFar
 
 _IDLE_MS = 50
 _LIVE_S = 0.5
@@ -86,6 +87,8 @@ class ReducerProcess:
                 trouble = trouble or self._trouble(self._tell_live)
                 rows_wait = self.reduction is not None and self.reduction.rows_wait
                 self.line.send(control.Reduced(self.index, trouble, rows_wait))
+            case control.Judge(snapshot) if self.reduction is not None:
+                self._judge(self.reduction, snapshot)
             case control.LivePart(part) if self.reduction is not None:
                 reduction = self.reduction
                 if (failed := self._trouble(lambda: reduction.take_part(part))) is not None:
@@ -105,6 +108,12 @@ class ReducerProcess:
                 self.line.send(control.RowsWritten(self.index, failures))
             case control.Exit() | control.Release():
                 self.over, self.released = True, isinstance(message, control.Release) and not self._guarded
+
+    def _judge(self, reduction: RunningReduction, snapshot: Snapshot) -> None:
+        told: list[VerdictSoFar | None] = []
+        if (failed := self._trouble(lambda: told.append(reduction.judge(snapshot)))) is not None:
+            self.line.send(control.LogLines(30, [f"there is no verdict so far: {failed}"], once=True))
+        self.line.send(control.Judged(told[0] if told else None))
 
     def _check(self, plan: Plan) -> None:
         """Tell the parent of metrics whose options contradict each other, before anything is sent."""

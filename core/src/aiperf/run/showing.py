@@ -9,6 +9,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from aiperf.errors import AiperfError
+from aiperf.processes import control
 from aiperf.registry.third_party import why
 from aiperf.run.display import Display
 from aiperf.run.snapshots import Snapshots
@@ -21,7 +22,7 @@ from aiperf.sdk.snapshot import CellProgress, LiveSeries, Snapshot
 if TYPE_CHECKING:
     from aiperf.run.run import PlannedRun
 
-_EVERY_S = 0.5
+_EVERY_S, _JUDGE_S = 0.5, 5.0
 _NS = 1_000_000_000
 
 
@@ -35,6 +36,7 @@ class Showing:
         self._phase: PhasePlan | None = None
         self._series: list[LiveSeries] = []
         self._begun_ns = self._ended_ns = 0
+        self._judged_s = 0.0
 
     def begin(self) -> None:
         """The plan begins."""
@@ -54,6 +56,7 @@ class Showing:
     def begin_phase(self, phase: PhasePlan, begun_ns: int) -> None:
         """The phase begins at this monotonic instant."""
         self._phase, self._begun_ns, self._ended_ns = phase, begun_ns, 0
+        self._judged_s = time.monotonic()
         self._snapshots.begin(phase)
 
     def end_phase(self, ended_ns: int) -> None:
@@ -72,7 +75,14 @@ class Showing:
         snapshot = self._made(monotonic_ns(), sending=sending)
         self._told(snapshot)
         self._run.display.show(snapshot)
+        self._judge(snapshot, now_s)
         return snapshot
+
+    def _judge(self, snapshot: Snapshot, now_s: float) -> None:
+        """Ask the first reducer what is to be said of the run so far."""
+        if self.watched and snapshot.kind == "profiling" and now_s - self._judged_s >= _JUDGE_S:
+            self._judged_s = now_s
+            self._run.mailbox.send(self._run.children.reducers[0], control.Judge(snapshot))
 
     def show_rest(self) -> None:
         """Show how the rest is reduced, if the last time is long enough ago."""
@@ -96,6 +106,7 @@ class Showing:
             run.companions.each(lambda each: series.extend(each.series()))
             self._series = series
         counters = run.mailbox.counters.values()
+        self._snapshots.verdict = run.mailbox.verdict
         return self._snapshots.make(
             phase, (at_ns - self._begun_ns) / _NS, counters, self._figures(), sending=sending, over=over, last=last,
             gap_s=run.reach.gap_s, workers=run.children.workers, series=self._series, log=run.display.tail,

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from aiperf.sdk.options import OptionsT, WithOptions
 from aiperf.sdk.plan import Plan, RunClock, Secrets
-from aiperf.sdk.snapshot import LiveDelays, LiveFailures, LiveMetric, LiveObjective
+from aiperf.sdk.snapshot import LiveDelays, LiveFailures, LiveMetric, LiveObjective, Snapshot, VerdictSoFar
 
 if TYPE_CHECKING:
     from aiperf.sdk.endpoint import Endpoint
@@ -102,6 +102,11 @@ class RunningReduction:
         """Live numbers, asked twice a second, and once behind :meth:`finish`; of the first reducer again before
         :meth:`summarize`, when the parts of all have come."""
         return Live()
+
+    def judge(self, snapshot: Snapshot) -> VerdictSoFar | None:
+        """What verdicts that can judge unfinished runs say of a profiling phase; None where there is none.  Asked of the
+        first reducer of a watched run."""
+        return None
 
     def take_part(self, part: bytes) -> None:
         """Take what another reducer has; the first reducer of a watched run with several."""

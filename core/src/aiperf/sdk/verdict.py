@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.model import ErrorDetails
     from aiperf.sdk.plan import PhasePlan, Plan
     from aiperf.sdk.series import Line, Window
+    from aiperf.sdk.snapshot import Snapshot
     from aiperf.sdk.summary import Summary
 
 CERTAIN, LIKELY, POSSIBLE = 1.0, 0.8, 0.5
@@ -223,8 +224,28 @@ class Look(Struct, frozen=True):
     endpoints: tuple[Descriptor, ...]
 
 
+class UnfinishedRun(Struct, frozen=True):
+    """What is known of a run under way.
+
+    phase: under way, a profiling phase.  late_ns: as of :class:`Evidence`.  plan: without secrets.
+    """
+
+    snapshot: Snapshot
+    plan: Plan
+    phase: PhasePlan
+    late_ns: float = 1e6
+    read_samples: Callable[[str], Iterator[Line]] = _no_samples
+
+    def samples(self, source: str) -> Iterator[Line]:
+        """The lines of a telemetry source so far, as :meth:`Evidence.samples`."""
+        return self.read_samples(source)
+
+
 class Verdict(WithOptions[OptionsT]):
     """Judges finished runs.  options: the verdict's own (None where it declares none)."""
+
+    unfinished: ClassVar[bool] = False
+    """Whether it can judge runs under way, by :meth:`judge_unfinished`."""
 
     def judge(self, evidence: Evidence) -> Finding | Iterable[Finding] | None:
         """What is to be said of the run; None or no finding where there is nothing.
@@ -232,6 +253,13 @@ class Verdict(WithOptions[OptionsT]):
         The same evidence gives the same findings.  An exception is reported with package and name; the findings before it stay.
         """
         raise NotImplementedError(f"{type(self).__name__} must define judge(evidence)")
+
+    def judge_unfinished(self, run: UnfinishedRun) -> Finding | Iterable[Finding] | None:
+        """What is to be said so far, every 5 s, in a reducer process and while somebody looks; only where :attr:`unfinished`.
+
+        Findings that are suspect make the run suspect so far.  Advice is left out.
+        """
+        return None
 
     def explain(self, error: ErrorDetails, plan: Plan) -> Finding | None:
         """The cause of an error and the next step, in a run under way; None where the error doesn't tell.
@@ -251,6 +279,6 @@ class Verdict(WithOptions[OptionsT]):
 
 
 __all__ = [
-    "CERTAIN", "LIKELY", "POSSIBLE", "AnswerCounts", "ErrorSeen", "Evidence", "Finding", "FindingLevel", "Look", "Verdict",
-    "WorkerEvent", "WorkerTime",
+    "CERTAIN", "LIKELY", "POSSIBLE", "AnswerCounts", "ErrorSeen", "Evidence", "Finding", "FindingLevel", "Look",
+    "UnfinishedRun", "Verdict", "WorkerEvent", "WorkerTime",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from aiperf.run.measured import Measured
 from aiperf.run.place import Executed
 from aiperf.run.run import measure
 from aiperf.run.start import Interruption, Signals, without_room
+from aiperf.run.watchers import Watchers
 from aiperf.rundir.artifacts import print_footer
 from aiperf.sdk.exporter import Artifact
 from aiperf.sdk.planner import PlanEnd, PlannedTrial
@@ -80,6 +81,7 @@ class StudyLoop:
         self._crowded = False
         self._files_missing, self._said = list[str](), set[str]()
         self._config: dict[str, Any] | None = None
+        self._watchers: Watchers | None = None
         self._keep_outline(self._study("it was broken off", complete=False))
 
     def run(self) -> tuple[Study, int]:
@@ -87,6 +89,7 @@ class StudyLoop:
         proposed: Sequence[PlannedTrial] | PlanEnd = self._prepared.planned
         reason, complete = "", True
         with contextlib.closing(_Fleets(isolated=self._kernel.isolate_runs)) as fleets:
+            self._watchers = fleets.current.watchers
             while not isinstance(proposed, PlanEnd):
                 for trial in proposed:
                     if self._signals.count or not self._one(trial, fleets):
@@ -106,6 +109,7 @@ class StudyLoop:
                 reason = proposed.reason
             with contextlib.suppress(Interruption):
                 fleets.current.finish_files()
+        self._watchers = None
         return self._finished(reason, complete=complete)
 
     def _one(self, trial: PlannedTrial, fleets: _Fleets) -> bool:
@@ -301,7 +305,8 @@ class StudyLoop:
 
     def _say(self, sentence: str) -> None:
         if self._console and not self._kernel.quiet:
-            say(harmless(sentence))
+            if self._watchers is None or not self._watchers.say(harmless(sentence)):
+                say(harmless(sentence))
         elif not self._console:
             log.info("%s", sentence)
 

@@ -16,10 +16,21 @@ from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.series import Window
 from aiperf.sdk.summary import Arrivals, Measurement, Quantiles, Result, Summary
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
-from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, Finding, Look, Verdict, WorkerEvent, WorkerTime
+from aiperf.sdk.verdict import (
+    AnswerCounts,
+    ErrorSeen,
+    Evidence,
+    Finding,
+    Look,
+    UnfinishedRun,
+    Verdict,
+    WorkerEvent,
+    WorkerTime,
+)
 from msgspec.structs import replace
 
 from aiperf_testing.findings import unlike
+from aiperf_testing.live import SNAPSHOTS
 from aiperf_testing.manifests import check_row
 from aiperf_testing.pipeline import checked
 from aiperf_testing.plans import sample_plan
@@ -154,6 +165,14 @@ class VerdictContract:
         plan = evidence_of_trouble().plan.replacing(urls=("http://127.0.0.1:9",))
         found = type(self).verdict(type(self).options).look(Look(("no_route",), plan, Servers(plan.target, {}), ()))
         assert found == {}, f"look found {found} where nobody answers: what it gives must come from the servers"
+
+    def test_a_run_under_way_is_judged_in_one_line_or_not_at_all(self) -> None:
+        evidence = evidence_of_trouble()
+        verdict = type(self).verdict(type(self).options)
+        for snapshot in SNAPSHOTS if verdict.unfinished else ():
+            told = verdict.judge_unfinished(UnfinishedRun(snapshot, evidence.plan, evidence.phase))
+            for each in [told] if isinstance(told, Finding) else told or ():
+                assert checked(each).sentence == " ".join(each.sentence.split()), "judge_unfinished gives sentences of one line"
 
     def test_the_evidence_stays_as_it_is(self) -> None:
         evidence = evidence_of_trouble()

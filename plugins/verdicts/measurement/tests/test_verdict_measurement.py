@@ -11,8 +11,11 @@ from aiperf.rundir import journal
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.snapshot import LiveDelays, LiveWorker
 from aiperf.sdk.summary import Measurement, Quantiles, Result
 from aiperf.sdk.transport import EXHAUSTED, REFUSED, STREAMED
+from aiperf.sdk.verdict import UnfinishedRun
+from aiperf.testing import full_snapshot, sample_evidence
 from aiperf_reducer_columns.report.evidence import arrivals, delivered, evidence, measurement, read_loops
 from aiperf_reducer_columns.report.report import report
 from aiperf_reducer_columns.report.verdicts import concluded, findings
@@ -21,6 +24,7 @@ from aiperf_reducer_columns.statistics.phase_counts import KINDS, PhaseCounts
 from aiperf_testing.facts import PACED, PROFILING, WARMUP, begin, buckets, loop, slips
 from aiperf_testing.journals import Recording, event, plan_for
 from aiperf_testing.summaries import sample_summary
+from aiperf_verdict_measurement import OwnPart
 from aiperf_verdict_measurement.contract import OwnPartContract
 from msgspec.structs import replace
 
@@ -362,3 +366,14 @@ def test_whole_answers_are_told_where_streams_were_asked_for(tmp_path: Path, goo
     summary, *_ = report(made.directory)
     (reason,) = summary.measurement.reasons
     assert reason.startswith(f"{told} answers came whole, where streams were asked for:")
+
+
+@pytest.mark.parametrize(("slip_ms", "cpu_pct", "kinds"), [
+    (0.5, 40.0, []), (1.5, 40.0, ["schedule_slip"]), (None, 99.0, ["worker_cpu"]), (2.0, 99.0, ["schedule_slip", "worker_cpu"]),
+])  # fmt: skip
+def test_a_run_under_way_is_judged_by_its_client(slip_ms: float | None, cpu_pct: float, kinds: list[str]) -> None:
+    worker = LiveWorker(0, "healthy", 7, cpu_pct=cpu_pct)
+    now = msgspec.structs.replace(full_snapshot(), delays=LiveDelays(slip_ms), workers=(worker, LiveWorker(1, "idle")))
+    evidence = sample_evidence()
+    found = OwnPart().judge_unfinished(UnfinishedRun(now, evidence.plan, evidence.phase))
+    assert [finding.kind for finding in found] == kinds

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from aiperf.parts.journal import load_end
 from aiperf.sdk.reducer import Ended, Live, ReducerJob, RunningReduction
+from aiperf.sdk.snapshot import Snapshot, VerdictSoFar
 
 from aiperf_reducer_columns.imported import imported
 from aiperf_reducer_columns.reduce.reducer import RARELY, Reduction, ShardReducer
 from aiperf_reducer_columns.reduce.request_lines import DEBUG, RequestLines
+from aiperf_reducer_columns.reduce.so_far import VerdictsSoFar
 
 if TYPE_CHECKING:
     from aiperf_reducer_columns.report.report import Merging
@@ -40,6 +42,7 @@ class ColumnsReduction(RunningReduction):
         self._merged: Merging | None = None
         self._trouble: str | None = None
         self._preloaded = False
+        self._so_far = VerdictsSoFar(job.plan, job.journal)
         # Where workers, reducers, server and parent share cores, even idle time costs: caches and memory are shared.
         # On two cores a worker at its limit sent 65,000 requests/s with the reducer stopped, 47,000 beside it.
         self._crowded = (os.cpu_count() or 1) < job.plan.run.workers + job.plan.run.reducers + 2
@@ -68,6 +71,9 @@ class ColumnsReduction(RunningReduction):
     def live(self) -> Live:
         watch, done = self.reducer.watch, self.reducer.live.done
         return Live(done) if watch is None else watch.live(done)
+
+    def judge(self, snapshot: Snapshot) -> VerdictSoFar | None:
+        return self._so_far.judge(snapshot)
 
     def take_part(self, part: bytes) -> None:
         if self.reducer.watch is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from aiperf import Evidence, Finding, FindingLevel, Verdict
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
-from aiperf.sdk.verdict import LIKELY, POSSIBLE
+from aiperf.sdk.verdict import LIKELY, POSSIBLE, UnfinishedRun
 
 from aiperf_verdict_measurement.causes import CPU_PCT, cause, no_cause
 
@@ -27,6 +27,13 @@ _MS = 1e-6
 
 class OwnPart(Verdict[None]):
     """Every reason that makes a run suspect, and notes on its stamps."""
+
+    unfinished = True
+
+    def judge_unfinished(self, run: UnfinishedRun) -> Iterator[Finding]:
+        more = f"use more workers (--workers {run.plan.run.workers + 1})"
+        cpu_pct = max((worker.cpu_pct or 0.0 for worker in run.snapshot.workers), default=0.0)
+        yield from _limits(run.snapshot.delays.slip_ms, run.late_ns, cpu_pct, more, more)
 
     def judge(self, evidence: Evidence) -> Iterator[Finding]:
         still = list(_standstill(evidence))
@@ -100,10 +107,15 @@ def _merged_first(evidence: Evidence) -> tuple[str, dict[str, int | float]] | No
 
 def _client_limits(evidence: Evidence, why: str, more: str) -> Iterator[Finding]:
     slip, cpu_pct = evidence.summary.measurement.schedule_slip_ms, max((each.cpu_pct for each in evidence.workers), default=0.0)
-    if slip is not None and slip.p99 / _MS > evidence.late_ns:
+    yield from _limits(None if slip is None else slip.p99, evidence.late_ns, cpu_pct, why, more)
+
+
+def _limits(slip_p99_ms: float | None, late_ns: float, cpu_pct: float, why: str, more: str) -> Iterator[Finding]:
+    """Findings on a client that is the limit.  *why*, *more*: what they end with."""
+    if slip_p99_ms is not None and slip_p99_ms / _MS > late_ns:
         yield _suspect(
-            "schedule_slip", f"arrivals left {slip.p99:.3g} ms late at p99: the client could not keep up; {why}",
-            {"slip_p99_ms": slip.p99, "limit_ms": evidence.late_ns * _MS}, confidence=LIKELY,
+            "schedule_slip", f"arrivals left {slip_p99_ms:.3g} ms late at p99: the client could not keep up; {why}",
+            {"slip_p99_ms": slip_p99_ms, "limit_ms": late_ns * _MS}, confidence=LIKELY,
         )  # fmt: skip
     if cpu_pct > CPU_PCT:
         yield _suspect(

@@ -30,6 +30,7 @@ from aiperf.sdk.configuration import Configuration, Option, OptionValue
 from aiperf.sdk.series import Sample
 from aiperf.sdk.study import Setting
 from aiperf.sdk.table import SummaryTable, TableColumn, Tables
+from aiperf.sdk.verdict import UnfinishedRun
 
 
 class Letters:
@@ -117,6 +118,13 @@ class Notes(Configuration):
 
 class Harbour(Verdict[None]):
     """Reads the samples of the tides."""
+
+    unfinished = True
+
+    def judge_unfinished(self, run: UnfinishedRun) -> Finding | None:
+        if not any(True for _ in run.samples("tides")):
+            return None
+        return Finding("tide", FindingLevel.NOTE, f"the tide is watched since {run.snapshot.elapsed_s:.0f} s")
 
     def judge(self, evidence: Evidence) -> Iterator[Finding]:
         for source in evidence.summary.telemetry:

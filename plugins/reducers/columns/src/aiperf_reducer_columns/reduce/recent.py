@@ -11,6 +11,7 @@ import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.loading import isolated, load
 from aiperf.sdk.columns import RecordBatch
+from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.errors import PluginError
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
@@ -64,7 +65,7 @@ class Recent:
     def _cause(self, error: ErrorDetails, plan: Plan) -> tuple[str, str]:
         """Kind and sentence; of a cause that no verdict knows, the error's own."""
         if self._verdicts is None:
-            self._verdicts = list(_loaded(self._plan))
+            self._verdicts = [verdict for _, verdict in loaded(self._plan)]
         for verdict in list(self._verdicts):
             finding: Finding | None = None
             try:
@@ -77,14 +78,14 @@ class Recent:
         return f"{error.type} {error.code}", error.message or str(error.type)
 
 
-def _loaded(plan: Plan) -> Sequence[Verdict[Any]]:
+def loaded(plan: Plan) -> Sequence[tuple[PluginRef, Verdict[Any]]]:
     """The verdicts of the plan; one that can't be made is reported at the end of the run."""
-    verdicts: list[Verdict[Any]] = []
+    verdicts: list[tuple[PluginRef, Verdict[Any]]] = []
     for ref in plan.plugins.verdicts:
         try:
             made = load(ref)
         except PluginError:
             continue
         with isolated(ref, log.debug):
-            verdicts.append(made(plan.plugins.options_of(ref)))
+            verdicts.append((ref, made(plan.plugins.options_of(ref))))
     return verdicts

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from aiperf.parts.samples import read_samples, sample_files
 from aiperf.sdk.columns import NUMBERS, Floats
-from aiperf.sdk.series import Line, SourceHeader
+from aiperf.sdk.series import Line
 
 from aiperf_reducer_columns.reduce.batches import stored_batches
+from aiperf_reducer_columns.reduce.kept_samples import kept_samples
 
 
 class Kept:
@@ -22,12 +22,7 @@ class Kept:
 
     def samples(self, source: str) -> Iterator[Line]:
         """See :meth:`aiperf.sdk.verdict.Evidence.samples`."""
-        for path in sample_files(self._path):
-            lines = read_samples(path)
-            first = next(lines, None)
-            if isinstance(first, SourceHeader) and first.ref.name == source:
-                yield first
-                yield from lines
+        return kept_samples(self._path, source)
 
     def column(self, name: str) -> Floats:
         """See :meth:`aiperf.sdk.verdict.Evidence.column`."""
