@@ -98,7 +98,6 @@ _WHERE = {
     "server": (
         "Expect",
         "Scripted",
-    "ScriptedFeed",
         "Send",
         "answer",
     ),
