@@ -207,6 +207,7 @@ class Mailbox:
     failures: why reducers could not finish.
     catch_up: the messages for a child that gets ready in the place of one that died.
     """
+    # More than 20 attributes: each is what messages of one kind told, for who waits for it.
 
     def __init__(self, board: control.Switchboard, children: Children, outcome: Outcome, artifacts: Path) -> None:
         self._board, self.children, self._outcome, self._artifacts = board, children, outcome, artifacts
