@@ -49,6 +49,7 @@ def test_a_stop_over_the_api_leaves_partial_results(aiperf: Program, simulator: 
     _, results = get(f"{url}/api/results")
     _, history = get(f"{url}/api/history")
     _, listing = get(f"{url}/api/results/list")
+    _, metrics = get(f"{url}/api/metrics")
     assert get(f"{url}/api/shutdown", method="POST", token=token)[0] == 200
     done = run.end()
     assert done.code == 130
@@ -59,6 +60,10 @@ def test_a_stop_over_the_api_leaves_partial_results(aiperf: Program, simulator: 
     assert results["status"] == "cancelled"
     assert results["results"]["results"]["successful_request_count"] == count
     assert results["finish"]["reason"] == found["incomplete_reason"]
+    ours, reported = metrics["metrics"]["time_to_first_token"], found["time_to_first_token"]
+    assert all(ours[name] == pytest.approx(reported[name], rel=1e-12) for name in ("avg", "min", "max", "count"))
+    assert ours["p99"] == pytest.approx(reported["p99"], rel=2e-3)
+    assert results["finish"]["verdict"]["verdict"] == found["measurement"]["verdict"]
     assert history["series"]["done.profiling"]["values"][-1] == count
     assert "profile_export_aiperf.json" in {file["name"] for file in listing["files"]}
     log = (done.artifacts / "logs" / "aiperf.log").read_text()

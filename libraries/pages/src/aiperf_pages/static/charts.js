@@ -3,6 +3,7 @@
 (function () {
   const SYNC = "aiperf";
   const TABLE_ROWS = 200;
+  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
   const charts = new Set();
   let zoom = null;
 
@@ -87,7 +88,7 @@
         legend: {live: true},
         scales: {x: {time: false}, y: {range: (u, low, high) => this.range(low, high)}},
         axes: [
-          {...axis, values: (u, ticks) => ticks.map(clock), space: 60},
+          {...axis, values: (u, ticks) => ticks.map(clock), space: 60, incrs: STEPS},
           {...axis, size: 62, values: (u, ticks) => ticks.map(number)},
         ],
         series: [

@@ -104,7 +104,7 @@ def board_of(run: FinishedRun) -> Board:
         board.add_line({"text": f"the course of the run can't be shown: {error.message}", "level": 30})
     board.show(snapshot)
     reason = str(summary.get("incomplete_reason") or "")
-    finish: dict[str, Any] = {"status": status_of(summary), "reason": reason, "code": None, "files": []}
+    finish: dict[str, Any] = {"status": status_of(summary), "reason": reason, "code": None, "files": [], "verdict": None}
     board.end(finish, _results(run, summary))
     return board
 

@@ -113,7 +113,7 @@ def metrics(board: Board) -> dict[str, Any]:
 def workers(board: Board) -> dict[str, Any]:
     """``GET /api/workers``."""
     snapshot = board.snapshot or {}
-    each = {f"worker_{worker['index']}": _worker(worker) for worker in snapshot.get("workers", [])}
+    each = {f"worker_{worker['index']}": _worker(worker, snapshot.get("at_ns")) for worker in snapshot.get("workers", [])}
     states = [worker["status"] for worker in each.values()]
     group = {
         "group_id": _GROUP, "status": _worst(states), "startup_state": None, "declared_workers": len(each),
@@ -126,7 +126,7 @@ def workers(board: Board) -> dict[str, Any]:
     return {"workers": each, "worker_groups": {_GROUP: group} if each else {}}
 
 
-def _worker(worker: dict[str, Any]) -> dict[str, Any]:
+def _worker(worker: dict[str, Any], at_ns: int | None) -> dict[str, Any]:
     health = None
     if worker["pid"] is not None:
         health = {"pid": worker["pid"], "cpu_usage": worker["cpu_pct"], "memory_usage": worker["memory_bytes"]}
@@ -136,7 +136,7 @@ def _worker(worker: dict[str, Any]) -> dict[str, Any]:
         "task_stats": {"total": done + worker["in_flight"], "failed": worker["errors"], "completed": worker["completed"]},
         "processing_stats": {"processed": None, "errors": None}, "health": health,
         "status": worker["status"].replace(" ", "_"), "startup_state": None, "startup_state_updated_ns": None,
-        "in_flight": worker["in_flight"], "received_bytes": worker["received_bytes"],
+        "in_flight": worker["in_flight"], "received_bytes": worker["received_bytes"], "last_update_ns": at_ns,
     }  # fmt: skip
 
 

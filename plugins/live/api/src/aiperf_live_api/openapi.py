@@ -115,6 +115,7 @@ SCHEMAS: dict[str, Schema] = {
         "health": _maybe(_object({"pid": WHOLE, "cpu_usage": NO_NUMBER, "memory_usage": NO_WHOLE})),
         "status": {"enum": ["healthy", "high_load", "error", "idle", "stale"]}, "startup_state": {"type": "null"},
         "startup_state_updated_ns": {"type": "null"}, "in_flight": WHOLE, "received_bytes": NO_WHOLE,
+        "last_update_ns": NO_WHOLE,
     }),
     "WorkerGroup": _object({
         "group_id": TEXT, "status": TEXT, "startup_state": {"type": "null"}, "declared_workers": WHOLE, "ready_workers": WHOLE,
@@ -131,6 +132,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Finish": _object({
         "status": {"enum": ["complete", "cancelled", "incomplete"]}, "reason": TEXT, "code": NO_WHOLE, "files": _list(TEXT),
+        "verdict": _maybe(_object({"verdict": TEXT, "reasons": _list(TEXT), "notes": _list(TEXT)})),
     }),
     "Results": _object({
         "status": {"enum": ["running", "complete", "cancelled", "incomplete"]},

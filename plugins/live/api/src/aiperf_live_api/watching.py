@@ -114,7 +114,12 @@ class Watch:
             status = CANCELLED
         reason = end.failure or ("" if summary is None else summary.incomplete_reason or "")
         files = [_below(Path(path), directory) for path in end.files]
-        finish = {"status": status, "reason": reason, "code": end.code, "files": [name for name in files if name]}
+        finish: dict[str, Any] = {
+            "status": status, "reason": reason, "code": end.code, "files": [name for name in files if name], "verdict": None,
+        }  # fmt: skip
+        if summary is not None and summary.measurement is not None:
+            found = summary.measurement
+            finish["verdict"] = {"verdict": found.verdict, "reasons": list(found.reasons), "notes": list(found.notes)}
         board.end(finish, None if summary is None else results_of(summary))
 
     def _points(self, snapshot: Snapshot) -> tuple[dict[str, float], dict[str, float | None]]:

@@ -186,7 +186,9 @@
   function drawTables() {
     if (!snapshot) return;
     const window_ = at("window").value;
-    const rows = snapshot.metrics.filter((each) => each[window_]).map((each) => [each.title, each.unit, ...COLUMNS.map((name) => number(each[window_][name]))]);
+    const place = (each) => [each.headline ?? 1e9, each.order ?? 1e9];
+    const sorted = [...snapshot.metrics].sort((a, b) => place(a)[0] - place(b)[0] || place(a)[1] - place(b)[1]);
+    const rows = sorted.filter((each) => each[window_]).map((each) => [each.title, each.unit, ...COLUMNS.map((name) => number(each[window_][name]))]);
     at("metrics").hidden = snapshot.metrics.length === 0;
     at("metric-table").replaceChildren(table(window_ === "recent" ? "of requests reduced in the last 10 s" : `of the phase ${snapshot.phase}`, [["metric"], ["unit", "text"], ...COLUMNS.map((name) => [name])], rows));
     const failures = snapshot.failures || [];
@@ -203,10 +205,10 @@
   function mega(bytes) { return bytes === null || bytes === undefined ? "–" : number(Math.round(bytes / 1e5) / 10); }
 
   function drawVerdict() {
-    const verdict = snapshot && snapshot.verdict;
+    const verdict = (finish && finish.verdict) || (snapshot && snapshot.verdict);
     at("verdict").hidden = !verdict;
     if (!verdict) return;
-    const delays = snapshot.delays || {};
+    const delays = (snapshot && snapshot.delays) || {};
     const own = [["slip", delays.slip_ms], ["loop lag", delays.loop_lag_ms], ["client error", delays.client_error_ms]].filter(([, value]) => value !== null && value !== undefined);
     at("verdict-text").replaceChildren(
       element("p", {class: verdict.verdict === "trustworthy" ? "good" : "warn", text: verdict.verdict + (finish ? "" : " so far")}),
