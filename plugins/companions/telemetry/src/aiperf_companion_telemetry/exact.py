@@ -33,18 +33,23 @@ class Exact:
 
     def __init__(self) -> None:
         self._targets: defaultdict[int, _Target] = defaultdict(_Target)
+        self._edge: Edge | None = None
 
     def begin(self) -> None:
         """Another plan begins."""
         for target in self._targets.values():
             target.begin = target.first = None
 
-    def counted(self, taken: Taken, edge: Edge | None, *, agrees: bool) -> bool:
+    def reach(self, edge: Edge) -> None:
+        """A phase is about to begin, or has ended."""
+        self._edge = edge
+
+    def counted(self, taken: Taken, *, agrees: bool) -> bool:
         """Whether all requests of the phase are counted for sure in this sample, by what earlier plans have shown.
 
-        edge: the latest one.  agrees: its counters of requests are those of the sample before.
+        agrees: its counters of requests are those of the sample before.
         """
-        target, at = self._targets[taken.target], taken.moment.edge
+        target, at, edge = self._targets[taken.target], taken.moment.edge, self._edge
         if taken.points is None:
             self._targets[taken.target] = _Target()
             return False

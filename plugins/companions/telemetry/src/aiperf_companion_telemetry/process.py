@@ -98,7 +98,6 @@ class SourceProcess:
         """Whether the plan is over, and its last samples are waited for."""
         self._queue, self._latest = Queued(self._reply), LatestValues()
         self._exact = Exact()
-        self._reached: Edge | None = None
 
     def take(self, line: bytes) -> None:
         """Take a message of the run."""
@@ -121,7 +120,7 @@ class SourceProcess:
             case Edge(phase, edge) as reached:
                 self._pass(now=True)
                 self._phase = phase if edge == BEGIN else None
-                self._reached = reached
+                self._exact.reach(reached)
                 self._edges.reach(reached, self.loops)
                 self._pass()
             case Begun(phase, at_ns):
@@ -267,7 +266,7 @@ class SourceProcess:
             if taken.points is not None:
                 name = self._start.ref.name
                 self._hooks.call("aiperf_samples_arrived", source=name, points=taken.points, moment=taken.moment)
-        counts, counted = recording.counts(taken.target), self._exact.counted(taken, self._reached, agrees=agrees)
+        counts, counted = recording.counts(taken.target), self._exact.counted(taken, agrees=agrees)
         self._edges.answered(taken.target, taken.asked, taken.began_ns, agrees=agrees, counts=counts, counted=counted)
         if self._silent:
             self._silent.discard(taken.target)
