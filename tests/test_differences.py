@@ -382,6 +382,7 @@ HELD = {
         "test_exporter_console.py::test_a_row_that_repeats_another_to_the_digit_is_named_below_the_table",
         "test_exporter_console.py::test_parts_of_http_requests_are_shown_only_when_asked_behind_the_rest",
     ),
+    "`--stats-interval` on a terminal": ("test_live_views.py::test_progress_lines_are_in_the_log_without_escapes",),
     "progress without a terminal": (
         "test_ui_simple.py::test_without_a_terminal_the_simple_display_writes_occasional_lines",
         "test_wrong_numbers.py::test_the_report_is_on_standard_output_and_talk_on_standard_error",
