@@ -10,6 +10,7 @@ from typing import Any
 import aiperf
 import ledger
 import pytest
+from aiperf.results import open_study
 from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program
 
@@ -164,6 +165,7 @@ def test_a_filter_of_a_file_narrows_the_best_cells(study: Any, tmp_path: Path) -
     assert done.code == 0 and "0 of 2 cells hold time_to_first_token:p95:lt:0.0001" in done.out, done.err
     found = json.loads((done.artifacts / "sweep_aggregate" / "profile_export_aiperf_sweep.json").read_text())
     assert found["metadata"]["sla_constraints"]["infeasible_count"] == 2 and found["pareto_optimal"] == []
+    assert [str(each) for each in open_study(done.artifacts).study.sla_filters] == ["time_to_first_token:p95:lt:0.0001"]
     path.write_text(path.read_text().replace("op: lt", "op: less"))
     wrong = study("--config", path)
     assert wrong.code == 2 and "(run.yaml:4): 'time_to_first_token:p95:less:0.0001' must be TAG:STAT:OP:NUMBER" in wrong.err

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiperf.sdk.errors import AiperfError
-from aiperf.sdk.study import Dimension, Setting, Study, StudyCell, StudyRun
+from aiperf.sdk.study import Dimension, Objective, Setting, SlaFilter, Study, StudyCell, StudyRun
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Result, Summary
 
 from aiperf_results.finished_run import FinishedRun, metrics_of
@@ -164,6 +164,7 @@ class FinishedStudy:
     def study(self) -> Study:
         """The study as exporters see it, with as much of each summary as the files have."""
         runs = tuple(trial.study_run() for trial in self.runs)
+        outline: dict[str, Any] = self.manifest.get("outline") or {}
         about = self._sweep.get("metadata") or self._aggregate.get("metadata") or {}
         keys = list(dict.fromkeys(key for run in runs for key in run.cell.parameters))
         named = any(run.cell.name for run in runs)
@@ -178,6 +179,8 @@ class FinishedStudy:
             confidence_level=float(about.get("confidence_level", 0.95)),
             cooldown_s=float(about.get("cooldown_seconds", 0.0)),
             command=str(self.manifest.get("command", "")),
+            objectives=tuple(Objective(**each) for each in outline.get("objectives", ())),
+            sla_filters=tuple(SlaFilter(**each) for each in outline.get("sla_filters", ())),
         )  # fmt: skip
 
     @cached_property
