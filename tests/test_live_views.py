@@ -64,6 +64,7 @@ ACTS = {
     "killed": "os.kill(os.getpid(), signal.SIGKILL)",
     "stopped": "os.kill(os.getpid(), signal.SIGSTOP)",
     "raising": "raise ZeroDivisionError('nothing to divide')",
+    "telling": "snapshot.last and self.tell('a secret word')",
     "printing": "print('a word of a view'); print('\\\\x1b[2Jan error of a view', file=sys.stderr)",
     "flooding": "[self.say(f'word {at}') for at in range(3000)]; self.answer('no reply of the contract')",
     "looping": "\n        while True: pass",
@@ -151,6 +152,7 @@ def test_no_bad_view_harms_a_run(aiperf: Program, simulator: Simulator) -> None:
     assert done.err.count("live:flooding of acme-flooding 0.9: word") <= 20
     assert "word of a view" not in done.err + done.out
     log = (done.artifacts / "logs" / "aiperf.log").read_text()
+    assert done.err.count("a secret word") == 1 and "a secret word" not in log
     assert "a word of a view" in log and "an error of a view" in log
 
 

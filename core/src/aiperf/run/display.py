@@ -70,7 +70,7 @@ class Elsewhere(Ui):
         """Do what the display asks for."""
         self._check()
         for reply in self._view.replies():
-            heed(reply, self._view.name, signals)
+            heed(reply, self._view.name, signals, lambda line: self.log(LogLine(line)))
 
     def close(self) -> None:
         self._view.end(_END_S)
@@ -144,8 +144,17 @@ class Display:
 
     def heed(self, signals: Signals) -> None:
         """Do what the display, the live views and the calling program ask for; to be called often."""
-        ui = self._ui
-        self._safely(lambda: ui.heed(signals) if isinstance(ui, Elsewhere) else None, lambda: self.views.heed(signals))
+        ui, unlogged = self._ui, list[LogLine]()
+
+        def show(line: str) -> None:
+            unlogged.append(LogLine(line))
+
+        self._safely(
+            lambda: ui.heed(signals) if isinstance(ui, Elsewhere) else None, lambda: self.views.heed(signals, show)
+        )
+        for line in unlogged:
+            if not self._safely(lambda line=line: self._ui.log(line), lambda: None):  # type: ignore[misc]  # bound here
+                self._ui.log(line)
         signals.heed()
 
     def interject(self, line: str) -> None:

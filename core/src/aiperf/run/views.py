@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -165,11 +165,11 @@ class Views:
     def end(self, end: LiveEnd) -> None:
         self._send(PlanEnded(end))
 
-    def heed(self, signals: Signals) -> None:
-        """Do what views ask for, and leave out those that have failed."""
+    def heed(self, signals: Signals, show: Callable[[str], None]) -> None:
+        """Do what views ask for, and leave out those that have failed.  *show*: prints what goes into no log."""
         for key, view in [*self._running.items()]:
             for reply in view.replies():
-                heed(reply, view.name, signals)
+                heed(reply, view.name, signals, show)
             try:
                 view.check()
             except PluginError as error:
@@ -216,18 +216,18 @@ class Views:
                 view.show(data)
 
 
-def heed(reply: Asked | Said, name: str, signals: Signals) -> None:
-    """Do what the view *name* asks for."""
+def heed(reply: Asked | Said, name: str, signals: Signals, show: Callable[[str], None]) -> None:
+    """Do what the view *name* asks for.  *show*: as for :meth:`Views.heed`."""
     if isinstance(reply, Asked):
         signals.ask(reply.kind, name, harmless(" ".join(reply.reason.split()))[:_LONGEST_REASON])
     else:
-        tell(reply, name)
+        tell(reply, name, show)
 
 
-def tell(said: Said, name: str) -> None:
-    """Log, or print, what the view *name* says."""
+def tell(said: Said, name: str, show: Callable[[str], None] = print_line) -> None:
+    """Log, or *show*, what the view *name* says."""
     if said.unlogged:
-        print_line(harmless(" ".join(said.sentence.split())))
+        show(harmless(" ".join(said.sentence.split())))
         return
     log.log(said.level, "%s: %s", name, harmless(" ".join(said.sentence.split())))
 
