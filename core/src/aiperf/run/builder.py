@@ -73,6 +73,7 @@ class Builder:
     *forked*: called in the child.  *say*: prints a line of its log, beside whatever is drawn on the terminal.
     *kept*: the child waits for another plan (:meth:`again`), and keeps its imports, its tokenizer and the data set.  Records of
     its log then go to the loggers of this process.
+    anew: whether the data set is surely another one than that of the plan before.
     """
 
     def __init__(
@@ -101,6 +102,8 @@ class Builder:
         os.set_blocking(lines, False)
         self._pipe, self._lines, self._begun_line = os.fdopen(read, "rb"), os.fdopen(lines, "rb", buffering=0), b""
         self._orders: int | None = orders_end if kept else None
+        self._of = plan.data, plan.run.seed
+        self.anew = True
         self._busy = True
         """Whether it works at a plan."""
 
@@ -109,6 +112,8 @@ class Builder:
         if self._orders is None or self._busy:
             return False
         self._artifacts, self._say = Path(plan.output.artifacts), say
+        before, self._of = self._of, (plan.data, plan.run.seed)
+        self.anew = before != self._of
         self._busy = True
         if self._ended() or not _written(self._orders, msgspec.json.encode(_Order(plan, secret_texts)) + b"\n"):
             self.close()

@@ -264,7 +264,7 @@ class PlannedRun:
     def _prepare(self, builder: Builder) -> Plan:
         """The built plan, once no companion waits any more, and the files of plans before are written."""
         self.companions.each(lambda each: each.begin(), passing=AiperfError)
-        if not builder.poll(_BUILT_S):
+        if not builder.poll(0 if builder.anew else _BUILT_S):
             self.fleet.finish_files()  # beside the build, or beside the load of the plan in other processes
         with step(self.display, "Making the data set", partial(_entries, self.plan.data, self.directories.journal)) as tell:
             while not builder.poll():

@@ -72,7 +72,6 @@ class SourceProcess:
     reply: sends to the run.  clocks: reads the monotonic and the wall clock in ns.  wake: called when a thread has something
     for :meth:`step`.  begin: begins a thread.
     """
-    # More than 20 attributes: it joins messages, threads, edges, files and hooks, each of which is one object.
 
     def __init__(
         self, reply: Callable[[Reply], None], clocks: Callable[[], tuple[int, int]] = _clocks,
