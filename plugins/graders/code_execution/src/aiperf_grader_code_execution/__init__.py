@@ -1,0 +1,1 @@
+"""The grader code_execution."""
