@@ -21,11 +21,11 @@ class Calm(LiveView):
 
 
 class CalmContract(LiveContract):
-    view: ClassVar[type[LiveView[Any]]] = Calm
+    live: ClassVar[type[LiveView[Any]]] = Calm
 
 
 def with_view(**methods: Any) -> LiveContract:
-    contract = type("Changed", (CalmContract,), {"view": type("Bad", (Calm,), methods)})()
+    contract = type("Changed", (CalmContract,), {"live": type("Bad", (Calm,), methods)})()
     assert isinstance(contract, LiveContract)
     return contract
 

@@ -104,14 +104,14 @@ class LiveContract:
     """Subclass with a view's class; *options*: of the view's own::
 
         class TestMineKeepsTheContract(LiveContract):
-            view = Mine
+            live = Mine
     """
 
-    view: ClassVar[type[LiveView[Any]]]
+    live: ClassVar[type[LiveView[Any]]]
     options: ClassVar[Any] = None
 
     def _made(self, said: list[Asked | Said]) -> LiveView[Any]:
-        made = type(self).view(type(self).options)
+        made = type(self).live(type(self).options)
         made.answer = said.append
         return made
 
@@ -119,7 +119,7 @@ class LiveContract:
         return LiveRun(sample_plan(folder).public(), CellProgress(1, 2, "concurrency_1"), 1_780_000_000_000_000_000)
 
     def test_its_manifest_says_what_it_is(self) -> None:
-        row = check_row("live", self.view)
+        row = check_row("live", self.live)
         option = row.capabilities.get("needs_option", "")
         assert not option or option in {spec.field for spec in row.options}, f"it has no option {option}"
 

@@ -10,7 +10,7 @@ from {{ cookiecutter.__module }} import {{ cookiecutter.__class }}
 
 
 class TestItKeepsTheContract(LiveContract):
-    view = {{ cookiecutter.__class }}
+    live = {{ cookiecutter.__class }}
 
     def test_a_row_for_each_snapshot(self, tmp_path: Path) -> None:
         (tmp_path / "artifacts").mkdir(exist_ok=True)

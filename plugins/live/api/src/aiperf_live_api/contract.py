@@ -9,7 +9,7 @@ from aiperf_live_api.options import ApiOptions
 
 
 class ApiContract(LiveContract):
-    view = Api
+    live = Api
     options = ApiOptions(api_port=0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from urllib.request import Request, urlopen
 
 from aiperf import LiveEnd, LiveView, Snapshot
@@ -25,17 +26,23 @@ class Brake(LiveView[BrakeOptions]):
 
 
 class Messenger(LiveView[MessengerOptions]):
+    def begin(self, run: LiveRun) -> None:
+        self._last: Snapshot | None = None
+
     def show(self, snapshot: Snapshot) -> None:
         self._last = snapshot
 
     def end(self, end: LiveEnd) -> None:
-        summary = end.summary
+        summary, last = end.summary, self._last
         told = {
             "code": end.code, "failure": end.failure, "files": list(end.files),
             "requests": None if summary is None else summary.valid,
             "reason": None if summary is None else summary.incomplete_reason,
-            "last": {"number": self._last.number, "done": self._last.completed + self._last.errors, "last": self._last.last},
+            "last": None if last is None else {"done": last.completed + last.errors, "last": last.last},
         }  # fmt: skip
         request = Request(str(self.options.url), json.dumps(told).encode(), {"Content-Type": "application/json"})
-        with urlopen(request, timeout=60) as answer:
-            self.say(f"posted: {answer.status}")
+        try:
+            with urlopen(request, timeout=60) as answer:
+                self.say(f"posted: {answer.status}")
+        except OSError as error:
+            self.say(f"the end can't be posted: {error}", logging.WARNING)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from aiperf.testing import LiveContract
 
-from acme_lookout import Brake
-from acme_lookout.options import BrakeOptions
+from acme_lookout import Brake, Messenger
+from acme_lookout.options import BrakeOptions, MessengerOptions
 
 
 class BrakeContract(LiveContract):
-    view = Brake
+    live = Brake
     options = BrakeOptions(bound_ms=50.0)
+
+
+class MessengerContract(LiveContract):
+    live = Messenger
+    options = MessengerOptions(url="http://127.0.0.1:9/")
