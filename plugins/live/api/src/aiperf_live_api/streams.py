@@ -11,7 +11,7 @@ from msgspec import Struct
 MOST_EVENTS, MOST_CLIENTS = 256, 100
 
 
-class Event(Struct, frozen=True):
+class StreamEvent(Struct, frozen=True):
     """kind: of the event.  data: its JSON, encoded once for all clients."""
 
     kind: str
@@ -23,13 +23,13 @@ class Client:
     """One reader of events."""
 
     def __init__(self, most: int = MOST_EVENTS) -> None:
-        self._queue: deque[Event] = deque(maxlen=most)
+        self._queue: deque[StreamEvent] = deque(maxlen=most)
         self._come = asyncio.Event()
         self._over = False
         self.lost = 0
         """Events that were dropped since the last that was read."""
 
-    def put(self, event: Event) -> None:
+    def put(self, event: StreamEvent) -> None:
         if len(self._queue) == self._queue.maxlen:
             self.lost += 1
         self._queue.append(event)
@@ -40,7 +40,7 @@ class Client:
         self._over = True
         self._come.set()
 
-    async def next(self, patience_s: float) -> Event | None:
+    async def next(self, patience_s: float) -> StreamEvent | None:
         """The next event; None where none comes in that time, or none follows: see :attr:`over`."""
         if not self._queue and not self._over:
             self._come.clear()
@@ -84,9 +84,9 @@ class Streams:
     def leave(self, client: Client) -> None:
         self._clients.discard(client)
 
-    def event(self, kind: str, data: bytes) -> Event:
+    def event(self, kind: str, data: bytes) -> StreamEvent:
         self._number += 1
-        return Event(kind, data, self._number)
+        return StreamEvent(kind, data, self._number)
 
     def send(self, kind: str, data: bytes) -> None:
         """Queue an event for every client."""
@@ -100,7 +100,7 @@ class Streams:
             client.end()
 
 
-async def events(client: Client, streams: Streams, patience_s: float) -> AsyncIterator[Event | None]:
+async def events(client: Client, streams: Streams, patience_s: float) -> AsyncIterator[StreamEvent | None]:
     """The events of a client until there are no more; None every *patience_s* without one.  Losses are an event, too."""
     while not client.over:
         event = await client.next(patience_s)
@@ -110,4 +110,4 @@ async def events(client: Client, streams: Streams, patience_s: float) -> AsyncIt
             yield event
 
 
-__all__ = ["MOST_CLIENTS", "MOST_EVENTS", "Client", "Event", "Streams", "events"]
+__all__ = ["MOST_CLIENTS", "MOST_EVENTS", "Client", "StreamEvent", "Streams", "events"]
