@@ -532,7 +532,7 @@ def test_packages_that_want_one_flag_are_each_named_and_work(among_them: Done) -
 
 
 def test_a_broken_plugin_that_no_run_loads_is_not_mentioned(among_them: Done) -> None:
-    loaded = {"metrics", "exporters", "telemetry", "reducers", "series", "hooks", "verdicts", "companions"}
+    loaded = {"metrics", "exporters", "telemetry", "reducers", "series", "hooks", "verdicts", "companions", "live"}
     said = among_them.err + among_them.out
     assert [category for category in CATEGORIES if f"{bad(category)} " in said and category not in loaded] == []
 

@@ -13,7 +13,7 @@ from aiperf.errors import AiperfError
 from aiperf.sdk.categories import CATEGORIES
 from aiperf.sdk.companion import Companion, CompanionContext, Waiting
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
-from aiperf.sdk.snapshot import Snapshot
+from aiperf.sdk.snapshot import LiveSeries, Snapshot
 
 from aiperf_testing.manifests import check_row
 from aiperf_testing.plans import sample_plan
@@ -87,6 +87,7 @@ class CompanionContract:
                 made.phase_begins(phase)
                 made.phase_began(phase, begin_ns := time.monotonic_ns())
                 made.snapshot(Snapshot(phase.name, phase.kind, 1e-9, sent=9, completed=8, errors=1, in_flight=0, rate=9.0))
+                assert all(isinstance(row, LiveSeries) for row in made.series()), "series() gives LiveSeries"
                 made.phase_ended(phase, begin_ns + 1)
             made.finish()
         made.close()
