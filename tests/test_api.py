@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import socket
+import subprocess
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from aiperf_command_simulate.testing import Simulator
 from program import Program, Running, wait_for
 
 TOKEN = "a-token-of-twenty-characters"
+QUERY = 'aiperf_time_to_first_token_ms{quantile="0.99"}'
 LOAD = ("--model", "sim", "--tokenizer", "builtin", "--ui", "none", "--concurrency", 4, "--isl", 8, "--osl", 4, "--streaming")
 
 
@@ -24,16 +30,19 @@ def get(url: str, *, method: str = "GET", token: str = "") -> tuple[int, Any]:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
+        body = error.read()
+        return error.code, json.loads(body) if body.startswith(b"{") else body
     except OSError:
         return 0, None
 
 
 def url_of(run: Running) -> tuple[str, str]:
     """The URL of the run's API, and the token in its fragment."""
-    run.hears("the run is served on ")
+    assert run.process.stderr is not None
     while not (found := re.search(r"served on (http://\S+)/(?:#(\S+))?\n", run._said)):
-        run.hears("/\n" if "#" not in run._said else "\n")
+        piece = os.read(run.process.stderr.fileno(), 1 << 16)
+        assert piece, run._said
+        run._said += piece.decode(errors="replace")
     return found[1], found[2] or ""
 
 
@@ -102,3 +111,28 @@ def test_a_run_without_a_port_imports_no_server(aiperf: Program, simulator: Simu
     assert done.code == 0
     assert "aiperf.run.run" in done.err
     assert "aiohttp" not in done.err
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="no prometheus is installed: apt-get install prometheus")
+def test_prometheus_scrapes_a_run(aiperf: Program, simulator: Simulator, tmp_path: Path) -> None:
+    run = aiperf.start("profile", *LOAD, "--url", simulator.url, "--benchmark-duration", 120, "--api-port", 0)
+    url, token = url_of(run)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    config = tmp_path / "prometheus.yml"
+    jobs = [{"job_name": "aiperf", "scrape_interval": "1s", "static_configs": [{"targets": [url.removeprefix("http://")]}]}]
+    config.write_text(json.dumps({"scrape_configs": jobs}))  # JSON is YAML
+    words = [f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
+    with (tmp_path / "prometheus.txt").open("wb") as output:
+        scraper = subprocess.Popen(["prometheus", *words], stdout=output, stderr=output)
+    try:
+        asked = f"http://127.0.0.1:{port}/api/v1/query?query={quote(QUERY)}"
+        wait_for(lambda: get(asked)[0] == 200 and bool(get(asked)[1]["data"]["result"]))
+        (found,) = get(asked)[1]["data"]["result"]
+        assert float(found["value"][1]) > 0
+        assert "benchmark_id" not in found["metric"]
+    finally:
+        scraper.terminate()
+        scraper.wait()
+    assert get(f"{url}/api/cancel", method="POST", token=token)[0] == 202
+    run.end()

@@ -71,7 +71,7 @@ def plan_of(directory: str, model: str = "m1") -> Plan:
     )  # fmt: skip
     phases = (
         PhasePlan("warmup", "warmup", 0, "burst", request_count=10, concurrency=2),
-        PhasePlan("profiling", "profiling", 1, "constant", request_count=1000, concurrency=8, rate=20.0),
+        PhasePlan("profiling", "profiling", 1, "constant", request_count=5000, concurrency=8, rate=20.0),
     )
     return Plan(
         RunPlan("0123456789ab", "0.1.0", 7, True, "aiperf profile --model m1", config={"runtime": {"record_processors": 1}}),
@@ -90,12 +90,12 @@ def snapshot_of(number: int, *, text: str = "", last: bool = False, workers: int
     elapsed_s, done = number / 2, number * 10
     swing = 1 + 0.4 * math.sin(number / 9)
     phase = PhaseProgress(
-        1, "profiling", "profiling", "Complete" if last else "Profiling", min(1, done / 1000), elapsed_s, 10.0, 1000, done + 8,
+        1, "profiling", "profiling", "Complete" if last else "Profiling", min(1, done / 5000), elapsed_s, 200.0, 5000, done + 8,
         done + 8, 1, 8, done - number, number, done, number,
     )  # fmt: skip
     warmup = PhaseProgress(0, "warmup", "warmup", "Complete", 1.0, 1.0, 0.0, 10, None, 10, None, 0, 10, 0, 10, 0, 0.0)
     return Snapshot(
-        "profiling", "profiling", elapsed_s, done + 8, done - number, number, 8, 20.0, min(1, done / 1000), 10.0, None, None,
+        "profiling", "profiling", elapsed_s, done + 8, done - number, number, 8, 20.0, min(1, done / 5000), 200.0, None, None,
         number, BEGAN_NS + number * 500_000_000, phase.status, last, 20.0 * swing, (warmup, phase),
         (
             *(

@@ -96,6 +96,8 @@ def test_charts_have_tables_files_and_keys(served, tmp_path):
             await live.begin()
             await live.show(*range(1, 200))
             page, faults = await watched(context, live)
+            if folder := os.environ.get("AIPERF_TEST_SCREENSHOTS"):
+                await page.screenshot(path=f"{folder}/run-page.png")
             chart = page.locator("section.chart", has_text="Requests (requests/s)").first
             await chart.get_by_role("button", name="Table: Requests").click()
             assert await chart.locator("tbody tr").count() > 100
