@@ -53,7 +53,7 @@ test-real: $(VENV)/.installed-tests
 differential: $(VENV)/.installed-tests
 	@test -n "$$AIPERF_REFERENCE" || test -x $(REFERENCE)/bin/aiperf || { $(PYTHON) -m venv $(REFERENCE) && \
 	  $(REFERENCE)/bin/python -m pip --quiet --disable-pip-version-check --no-input install aiperf==0.13.0 \
-	  sympy "latex2sympy2-extended[antlr4_13_2]"; } || \
+	  sympy latex2sympy2-extended; } || \
 	  echo "make: the reference can't be installed in $(REFERENCE): its tests are skipped" >&2
 	@AIPERF_REFERENCE="$${AIPERF_REFERENCE:-$$(test -x $(REFERENCE)/bin/aiperf && echo $(abspath $(REFERENCE))/bin/aiperf)}" \
 	  $(BIN)/python -m pytest -q -rs tests/differential
