@@ -83,7 +83,7 @@ class Ours:
 
     def run(self, port: int, load: Load, *, memory: bool = False) -> Said:
         with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_DIR")) as temporary:
-            ran = timed([*profile_words(self.program, port, load, temporary, "builtin"), *UNWATCHED], memory)
+            ran = timed(profile_words(self.program, port, load, temporary, "builtin"), memory)
             report = json.loads((Path(temporary) / "profile_export_aiperf.json").read_text())
             done = report["request_count"]["avg"]
             if done != load.requests:
@@ -148,10 +148,6 @@ def installed() -> list[Tool]:
             raise SystemExit(f"AIPERF_REFERENCE is {reference!r}, which is no program")
         tools.append(Reference(program))
     return tools
-
-
-UNWATCHED = ("--stats-interval", "0")
-"""Without a terminal lines of progress would be watched."""
 
 
 def profile_words(program: str, port: int, load: Load, directory: str, tokenizer: str) -> list[str]:
