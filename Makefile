@@ -78,7 +78,7 @@ bench: $(VENV)/.installed-tests
 	$(BIN)/python benchmarks/bench.py
 
 clean:
-	rm -rf $(VENV) $(REFERENCE) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts benchmarks/out benchmarks/truthd/truthd
+	rm -rf $(VENV) $(REFERENCE) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts benchmarks/out benchmarks/truthd/truthd benchmarks/truthd/sender
 
 # Every package is installed editable, with the versions of constraints.txt.  The build backends come first and are shared:
 # an environment of its own for each of the packages would take minutes.  uv_build looks for its own program in PATH.

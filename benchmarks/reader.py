@@ -8,7 +8,8 @@ client's.  Ours are percentiles of the errors request by request, without their 
 requests, are its percentiles minus the server's.  ``busy`` rows have two processes beside that only compute.
 
 AIPERF_REFERENCE names the reference's program; it gets a twentieth of the requests, and only the rows that it can do in time.
-With --page the table takes the place of the one in that file (docs/performance.md).
+With --page the table takes the place of the one in that file (docs/performance.md).  All rows three times take 17 minutes;
+``--runs 2 --scale 0.4`` without ``memory`` 7, and ``--rows rate --runs 2`` 3.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -28,12 +30,12 @@ import numpy as np
 from bench import machine
 from first import busy_processes
 from tools import AiohttpLoop, Load, LoadError, Ours, Reference, Said, installed, profile_words, timed
-from truth import Seen, truthd
+from truth import Seen, built, truthd
 
 Value: TypeAlias = Callable[[dict[str, Any], Said], float]
 """A figure, of what the server saw and the program took."""
 READERS = "compiled", "python"
-REFERENCE, PEER = "reference", AiohttpLoop.name
+REFERENCE, PEER, BARE = "reference", AiohttpLoop.name, "bare thread"
 _REFERENCE_SHARE = 20
 RATE = 2000.0
 SLIPS = (50, "≤ 0.05"), (99, "≤ 0.5")
@@ -61,7 +63,7 @@ class Table:
         self.values.setdefault(figure.what, {}).setdefault(reader, []).append(value)
 
     def lines(self) -> Iterator[str]:
-        sides = *READERS, REFERENCE, PEER
+        sides = *READERS, REFERENCE, PEER, BARE
         yield f"| what | goal | {' | '.join(sides)} | compiled / python |"
         yield "|---" * (len(sides) + 3) + "|"
         for what, figure in self.figures.items():
@@ -172,7 +174,10 @@ class Benchmark:
         self.speed("memory", load, (1000, 1000), (figure, lambda _, ran: ran.peak_mb or 0.0))
 
     def rate(self) -> None:
-        """The peer sleeps until each request is due and starts a task for it, as the loop of ``vllm bench serve`` does."""
+        """The peer sleeps until each request is due and starts a task for it, as the loop of ``vllm bench serve`` does.
+
+        The bare thread, in C, sleeps and writes: no reader, no Python.  What it misses, no thread that sends could reach.
+        """
         load = Load(0, round(20 * RATE * self.scale), 8, streaming=False, rate=RATE)
         what = f"{RATE:,.0f} requests/s, two busy processes: slip"
         own = [Figure(f"{what} in the report, p{n}", "ms", goal, 3) for n, goal in SLIPS]
@@ -186,9 +191,11 @@ class Benchmark:
                 for figure, (percent, _) in zip(own, SLIPS, strict=True):
                     self.table.add(figure, reader, summary["measurement"]["schedule_slip_ms"][f"p{percent}"])
                 self._slips(seen, reader, server.requests())
-            server.reset()
-            AiohttpLoop().run(server.port, load)
-            self._slips(seen, PEER, server.requests())
+            for side, run in ((PEER, AiohttpLoop().run), (BARE, _send_bare)):
+                for _ in range(self.runs):
+                    server.reset()
+                    run(server.port, load)
+                    self._slips(seen, side, server.requests())
 
     def _slips(self, figures: list[Figure], side: str, seen: Seen) -> None:
         """How much later requests came to the server's socket than the one that came soonest for its turn."""
@@ -200,6 +207,13 @@ class Benchmark:
     def start(self) -> None:
         wall, cpu = (Figure(f"ten requests: {what} of the program", "s", "≤ 1.03 ×", 3) for what in ("wall time", "CPU time"))
         self.speed("start", Load(10, 10, 32), (20, 5), (wall, lambda _, ran: ran.wall_s), (cpu, lambda _, ran: ran.cpu_s))
+
+
+def _send_bare(port: int, load: Load) -> None:
+    messages = [{"role": "user", "content": "the " * 100}]
+    body = json.dumps({"model": "m", "max_completion_tokens": load.tokens, "messages": messages})
+    words = [str(built("sender")), str(port), str(load.requests), str(load.rate), body]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
 
 class JudgedRun:
@@ -242,7 +256,9 @@ def main() -> int:
             getattr(benchmark, row)()
         except LoadError as error:
             print(f"{row}: {error}", file=sys.stderr)
-    words = f"`benchmarks/reader.py --runs {given.runs} --scale {given.scale:g}`: median (least–most). {machine()}."
+    rows = "" if tuple(given.rows) == ROWS else f" --rows {' '.join(given.rows)}"
+    command = f"benchmarks/reader.py --runs {given.runs} --scale {given.scale:g}{rows}"
+    words = f"`{command}`: median (least–most). {machine()}."
     table = "\n".join([words, "", *benchmark.table.lines()])
     if given.page is not None:
         before, _, behind = given.page.read_text().partition(f"{BEGIN}\n")

@@ -62,9 +62,9 @@ class Truth:
         urllib.request.urlopen(f"{self._base}/reset", data=b"", timeout=60, context=self._tls).close()
 
 
-def built(*, tls: bool = False) -> Path:
+def built(name: str = "truthd", *, tls: bool = False) -> Path:
     """The program, compiled if its source is newer.  *tls*: with OpenSSL, whose headers must be there."""
-    program, source = FOLDER / ("truthd-tls" if tls else "truthd"), FOLDER / "truthd.c"
+    program, source = FOLDER / f"{name}{'-tls' if tls else ''}", FOLDER / f"{name}.c"
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
