@@ -8,8 +8,8 @@ client's.  Ours are percentiles of the errors request by request, without their 
 requests, are its percentiles minus the server's.  ``busy`` rows have two processes beside that only compute.
 
 AIPERF_REFERENCE names the reference's program; it gets a twentieth of the requests, and only the rows that it can do in time.
-With --page the table takes the place of the one in that file (docs/performance.md).  All rows three times take 17 minutes;
-``--runs 2 --scale 0.4`` without ``memory`` 7, and ``--rows rate --runs 2`` 3.
+With --page the table takes the place of the one in that file (docs/performance.md).  All rows three times take 17 minutes
+on two quiet cores; ``--runs 2 --scale 0.4`` without ``memory`` about 7, and ``--rows rate --runs 2`` about 3.
 """
 
 from __future__ import annotations
