@@ -157,6 +157,13 @@ def test_a_cell_that_fails_leaves_the_others_whole(study: Any) -> None:
     assert "good" in done.out and "last" in done.out
 
 
+@pytest.mark.parametrize("value", ["api-key=sk-SECRET1234", "header=X-Key: sk-SECRET1234", "url=http://u:sk-SECRET1234@h"])
+def test_a_secret_can_not_differ_between_cells(study: Any, tmp_path: Path, value: str) -> None:
+    done = study("--variant", f"a: {value}", "--variant", "b: concurrency=2")
+    assert done.code == 2 and "has a secret, and can't differ between cells" in done.err
+    assert "SECRET" not in done.err + done.out and not (tmp_path / "out").exists()
+
+
 def test_a_filter_of_a_file_narrows_the_best_cells(study: Any, tmp_path: Path) -> None:
     filters = "[{metricTag: time_to_first_token, op: lt, threshold: 0.0001}]"
     path = tmp_path / "run.yaml"

@@ -126,7 +126,18 @@ class _Line:
         if sweep is not None and not self._lists and self._variants is None:
             keyed, scenarios = sweep.dimensions, sweep.scenarios
         self._paths = {each.key: each.path for each in keyed}
+        values = [(each.path, value) for each in keyed for value in (*each.values, *each.choices)]
+        self._refuse_secrets([*values, *(pair for each in scenarios for pair in each.parameters.items())])
         return keyed, scenarios
+
+    def _refuse_secrets(self, values: Sequence[tuple[str, Setting]]) -> None:
+        """Values of cells stand in manifests, tables and the names of directories."""
+        places = {path for path, option in self._by_path.items() if option.spec.secret}
+        for path in dict.fromkeys(path for path, _ in values):
+            texts = [str(value) for place, value in values if place == path]
+            if any(f"{path}.".startswith(f"{place}.") for place in places) or any(redact(text) != text for text in texts):
+                why = f"{path} has a secret, and can't differ between cells: their values stand in files and in names"
+                self._errors.append(UsageError(why, "give it to all runs alike, and make a study for each value"))
 
     def _tried(self, make: Callable[[], Any], failed: Any) -> Any:
         try:
