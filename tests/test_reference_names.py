@@ -38,7 +38,7 @@ TYPED = {
     "--rankings-query-prompt-token-mean": "likewise",
     "--video-audio-sample-rate": "44.1 kHz is 44100 Hz, both are read",
     "--fixed-schedule": "on for traces with times there, too", "--num-dataset-entries": "by the number of requests there, too",
-    "--ui-type": "the dashboard comes later", "--block-size": "of mooncake_trace 512",
+    "--ui-type": "dashboard on a terminal that is not too small", "--block-size": "of mooncake_trace 512",
     "--no-fixed-schedule": "a switch", "--zmq-host": "loopback, where a port is used at all",
     "--output": "of agentic-code the same", "--convergence-mode": "ci_width is read, too",
 }  # fmt: skip

@@ -35,7 +35,7 @@ LOG_LINE = re.compile(r"\d\d:\d\d:\d\d\.\d\d\d [A-Z]+ +\S")
 
 def profile(simulator: Simulator, folder: Path, *words: str) -> list[str]:
     return [sys.executable, "-P", "-c", AT_ONCE, "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "chat",
-        "--streaming", "--tokenizer", "builtin", "--artifact-dir", str(folder), *words]  # fmt: skip
+        "--streaming", "--tokenizer", "builtin", "--ui", "simple", "--artifact-dir", str(folder), *words]  # fmt: skip
 
 
 def rows(shown: Sequence[str], title: str) -> list[list[str]]:

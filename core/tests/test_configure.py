@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -1021,3 +1022,42 @@ def test_what_the_references_form_has_no_place_for_is_not_in_it() -> None:
     shown = made.input_config()
     assert "plugins" not in shown and "transport" not in shown["endpoint"]
     assert shown["phases"] == made.run.config["phases"]
+
+
+class Stream(io.StringIO):
+    """Standard error, on a terminal or not."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self.isatty = lambda: terminal  # type: ignore[method-assign]
+        self.fileno = lambda: 2  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "term", "size", "front", "words", "chosen", "said"),
+    [
+        (True, "xterm", (60, 15), True, {}, "board", ""), (True, "xterm", (200, 60), True, {"verbose": True}, "board", ""),
+        (True, "xterm", (59, 15), True, {}, "simple", ""), (True, "xterm", (60, 14), True, {}, "simple", ""),
+        (True, "xterm", (0, 0), True, {}, "board", ""), (True, "dumb", (80, 24), True, {}, "simple", ""),
+        (True, "xterm", (80, 24), False, {}, "simple", ""), (True, "xterm", (80, 24), True, {"dry_run": True}, "simple", ""),
+        (False, "xterm", (80, 24), True, {}, "none", ""), (False, "xterm", (80, 24), True, {"verbose": True}, "simple", ""),
+        (False, "xterm", (80, 24), True, {"ui": "board"}, "simple", "needs a terminal; using the simple one"),
+        (True, "dumb", (80, 24), True, {"ui": "board"}, "simple", "TERM is dumb; using the simple one"),
+        (True, "xterm", (9, 3), True, {"ui": "board"}, "simple", "15 lines, and the terminal has 9 and 3"),
+        (True, "xterm", (80, 24), False, {"ui": "board"}, "simple", "another job has it; using the simple one"),
+        (True, "xterm", (80, 24), True, {"ui": "none"}, "none", ""),
+        (True, "xterm", (80, 24), True, {"quiet": True}, "none", ""),
+    ],
+)  # fmt: skip
+def test_the_preferred_display_is_the_default_where_it_fits(
+    terminal: bool, term: str, size: tuple[int, int], front: bool, words: dict[str, Any], chosen: str, said: str,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    board = row("uis", "board", capabilities={"terminal": True, "preferred": True, "least_columns": 60, "least_lines": 15})
+    monkeypatch.setattr("sys.stderr", Stream(terminal))
+    monkeypatch.setattr("os.get_terminal_size", lambda fd: os.terminal_size(size))
+    monkeypatch.setattr("os.tcgetpgrp", lambda fd: os.getpgrp() + (not front))
+    monkeypatch.setenv("TERM", term)
+    plan, _ = made(installed=[*PLUGINS, board], **words)
+    assert plan.plugins.ui is not None and plan.plugins.ui.name == chosen
+    assert said in caplog.text

@@ -250,8 +250,9 @@ class RunOptions(Options):
     as_json: bool = option("--json", default=False, group="Service", help="With --dry-run, print JSON for a program to read.")
     quiet: bool = option("--quiet", "-q", default=False, group="Service",
         help="Print the report alone, and errors; progress, log lines and warnings are in the log file only.")
-    ui: Word | None = option("--ui-type", "--ui", group="Service", metavar="NAME", shown="simple on a terminal, else none",
-        place="runtime.ui", help="Live display: simple, none, or the name of an installed one (dashboard).")
+    ui: Word | None = option("--ui-type", "--ui", group="Service", metavar="NAME", place="runtime.ui",
+        shown="dashboard on a terminal of 60 × 15, simple on a smaller one, else none",
+        help="Live display: dashboard, simple, none, or the name of another installed one.")
     stats_interval_s: Finite | None = option("--stats-interval", ge=0, le=1000, group="Service", metavar="SECONDS",
         shown="30 where standard error is no terminal and no display is used", place="runtime.stats_interval",
         help="Log two lines of live numbers every so often; 0 doesn't. Wins over AIPERF_UI_REALTIME_METRICS_INTERVAL.")

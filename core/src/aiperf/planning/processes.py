@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from aiperf import environment
 from aiperf.foreign import DISPLAY, NO_DISPLAY
@@ -81,6 +83,9 @@ def ui(draft: Draft) -> PluginRef | None:
             draft.refuse_both(one, other, "one shows the run, the other nothing of it", f"drop {one}, or {other}")
         return draft.chosen("uis", NO_DISPLAY)
     if name is None:
+        preferred = next((one for one in registry.all("uis") if one.capabilities.get("preferred")), None)
+        if terminal and not draft.kernel.dry_run and preferred is not None and not unfit(preferred.capabilities):
+            return draft.chosen("uis", preferred.name)
         loud = draft.kernel.verbose or draft.kernel.extra_verbose
         return draft.chosen("uis", DISPLAY if (terminal or loud) and registry.find("uis", DISPLAY) else NO_DISPLAY)
     descriptor = registry.find("uis", name)
@@ -88,12 +93,32 @@ def ui(draft: Draft) -> PluginRef | None:
     if descriptor is None and understudy is not None:
         draft.warn(f"no {name} is installed; using the {understudy.name} display")
         return draft.chosen("uis", understudy.name)
-    if descriptor is not None and descriptor.capabilities.get("terminal") and not terminal:
-        draft.warn(f"the display {name} needs a terminal; using the {DISPLAY} one")
+    needs = unfit(descriptor.capabilities) if descriptor is not None else ""
+    if needs:
+        draft.warn(f"the display {name} needs {needs}; using the {DISPLAY} one")
         return draft.chosen("uis", DISPLAY)
     with draft.collected(draft.flag("ui")):
         load(registry.ref("uis", name))  # the display's process would report an import error too late
     return draft.chosen("uis", name, "ui")
+
+
+def unfit(display: Mapping[str, Any]) -> str:
+    """What a display with these facts needs of the terminal and this one lacks; "" where it fits."""
+    if not display.get("terminal"):
+        return ""
+    if not sys.stderr.isatty():
+        return "a terminal"
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        return f"a terminal that can move its cursor, and TERM is {os.environ.get('TERM', '') or 'not set'}"
+    with contextlib.suppress(OSError):  # it isn't the terminal of this session
+        if os.tcgetpgrp(sys.stderr.fileno()) != os.getpgrp():
+            return "the terminal for itself, and another job has it"
+    with contextlib.suppress(OSError):
+        size = os.get_terminal_size(sys.stderr.fileno())
+        columns, lines = display.get("least_columns", 0), display.get("least_lines", 0)
+        if 0 < size.columns < columns or 0 < size.lines < lines:
+            return f"{columns} columns and {lines} lines, and the terminal has {size.columns} and {size.lines}"
+    return ""
 
 
 def check(draft: Draft) -> None:

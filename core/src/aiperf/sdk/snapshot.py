@@ -335,5 +335,5 @@ def clock(seconds: float) -> str:
 __all__ = [
     "MOST_FAILURES", "MOST_SERIES", "RECENT_S", "STATUSES", "WORKER_STATUSES", "CellProgress", "LiveDelays", "LiveFailures",
     "LiveMetric", "LiveObjective", "LiveSeries", "LiveStatistics", "LiveWorker", "LogLine", "PhaseProgress",
-    "Snapshot", "VerdictSoFar",
+    "Snapshot", "VerdictSoFar", "clock",
 ]  # fmt: skip

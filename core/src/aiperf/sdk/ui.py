@@ -21,12 +21,16 @@ class UiFacts(Struct, frozen=True):
     """What the manifest says of a display, below ``capabilities``.
 
     in_process: the run's own process calls it.  terminal: it requires one.  instead_of: names of displays that it stands in for
-    where they are not installed.
+    where they are not installed.  preferred: it is the default on a terminal that it fits.  least_columns, least_lines: of
+    the smallest such terminal; where there is less, another display takes its place.
     """
 
     in_process: bool = False
     terminal: bool = False
     instead_of: tuple[str, ...] = ()
+    preferred: bool = False
+    least_columns: int = 0
+    least_lines: int = 0
 
 
 class Ui(LiveView[OptionsT]):

@@ -158,7 +158,6 @@ PLUGINS = {
         "exact_match math multiple_choice code_execution lighteval_expr lighteval_latex lighteval_gpqa lighteval_gsm8k"
         " mmlu_pro",
     ),
-    "uis": {"dashboard": f"a display on the whole terminal: {LATER}; simple shows progress on one line"},
 }  # fmt: skip
 """By category, patterns of names of the reference that no package has, and what to do instead."""
 
