@@ -75,6 +75,12 @@ def test_metrics_name_statistic_and_window_at_each_width(width: int, header: str
     assert first.startswith("Time to First Token (ms)" if width > 100 else "TTFT (ms)")
 
 
+def test_headlines_are_the_first_metrics() -> None:
+    made = [msgspec.structs.replace(each, headline={"ITL": 1, "Latency": 0}.get(each.short)) for each in snapshot(200).metrics]
+    lines = list(map(plain, panels.metrics(snapshot(200, metrics=tuple(made)), 80)))
+    assert [line.split()[0] for line in lines[2:6]] == ["Latency", "ITL", "TTFT", "TTST"]
+
+
 def test_a_metric_that_is_one_number_shows_it_once_a_window() -> None:
     line = next(line for line in map(plain, panels.metrics(snapshot(200), 80)) if line.startswith("TPS (tokens/s)"))
     assert line.split()[2:] == ["2,000", "1,810"]

@@ -131,8 +131,9 @@ _NUMBER_CELLS = 8
 
 
 def metrics(snapshot: Snapshot, width: int) -> list[Line]:
-    """A table of the metrics, two lines of which are its header: so far in the phase, and of the last seconds."""
-    shown = sorted((each for each in snapshot.metrics if each.order is not None), key=lambda each: each.order or 0)
+    """A table of the metrics, headlines first; two lines are its header: so far in the phase, and of the last seconds."""
+    ordered = (each for each in snapshot.metrics if each.order is not None)
+    shown = sorted(ordered, key=lambda each: (each.headline is None, each.headline or 0, each.order or 0))
     if not shown:
         said = "No request has been reduced yet." if not snapshot.metrics else "No metric is shown."
         return [((shortened(said, width), "dim"),)]
