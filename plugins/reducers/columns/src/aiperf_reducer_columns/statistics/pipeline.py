@@ -110,7 +110,9 @@ class Pipeline:
                     continue
                 if tag in batch.bounds:
                     values = self._take_estimates(phase, tag, values, batch.bounds[tag], listed=listed)
-                self._add(phase, tag, values, listed=listed)
+                self._fold(phase, tag, listed=listed).add(values)
+                if self._watch_live is not None:
+                    self._watch_live.add(phase, tag, values, listed=listed)
             self._count(phase, batch)
             self._watch(phase, batch)
             self._collect(phase, batch)
