@@ -76,7 +76,7 @@ def test_the_page_of_variables_has_those_that_the_sources_read() -> None:
     head, _, rest = printed("variables").partition("\n## ")
     listed = set(re.findall(r"^\| `(AIPERF_\w+)`", head, re.MULTILINE))
     page = "plugins/commands/plugins/src/aiperf_command_plugins/variable_page.py"
-    sources = [path for folder in ("core/src", "plugins") for path in (DOCS.parent / folder).rglob("*.py")]
+    sources = [path for folder in ("core/src", "libraries", "plugins") for path in (DOCS.parent / folder).rglob("*.py")]
     texts = [path.read_text() for path in sources if "tests" not in path.parts and not str(path).endswith(page)]
     read = {name for text in texts for name in re.findall(r"[\"`$](AIPERF_[A-Z0-9_]*[A-Z0-9])\b", text)}
     made = {f"AIPERF_HTTP_{each}" for each in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT", "SO_RCVBUF",

@@ -72,7 +72,11 @@ class _Caller(logging.Handler):
 
 
 class _File(logging.FileHandler):
-    """A file on a disk that may be full: then its lines are lost."""
+    """A file on a disk that may be full, in a directory that may be gone: then its lines are lost."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):  # the standard library opens a closed file again, outside of its own handling
+            super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
         return harmless(super().format(record))

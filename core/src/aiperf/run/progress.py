@@ -25,5 +25,7 @@ def log_every_s(kernel: KernelOptions, plan: Plan, *, console: bool) -> float:
 
 
 def phase_every_s(every_s: float, phase: PhasePlan) -> float:
-    """Seconds between lines of progress in the phase: a warmup has lines anyway."""
-    return every_s or (environment.warmup_log_s() if phase.kind == "warmup" else 0.0)
+    """Seconds between lines of progress in the phase; 0 for none.  A warmup has lines anyway, and may have them more often."""
+    if phase.kind != "warmup":
+        return every_s
+    return min(every_s or environment.warmup_log_s(), environment.warmup_log_s())

@@ -71,6 +71,7 @@ class StudyLoop:
         self._prepared, self._signals, self._console, self._on_run = prepared, signals, console, on_run
         request = prepared.request
         self._request, self._kernel, self._base = request, prepared.kernel, prepared.base
+        self._watchers: Watchers | None = None
         self._resumption = Resumption(self._base, self._say)
         self._manifest = self._resumption.begin(self._first_manifest(), anew=self._kernel.no_resume)
         chosen = chosen_of(next(iter(prepared.settings.values())), request.registry)
@@ -81,7 +82,6 @@ class StudyLoop:
         self._crowded = False
         self._files_missing, self._said = list[str](), set[str]()
         self._config: dict[str, Any] | None = None
-        self._watchers: Watchers | None = None
         self._keep_outline(self._study("it was broken off", complete=False))
 
     def run(self) -> tuple[Study, int]:

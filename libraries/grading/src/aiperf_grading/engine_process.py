@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import Any
 
-from aiperf_grading.engine import LIMIT_BYTES, LIMIT_S
+from aiperf_grading.engine_limits import LIMIT_BYTES, LIMIT_S
 
 
 def _verdict(parse: Any, verify: Any, expected: str, answer: str) -> bool:

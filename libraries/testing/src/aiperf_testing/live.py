@@ -151,7 +151,8 @@ class LiveContract:
     def test_what_is_told_to_it_crosses_processes(self) -> None:
         """Whoever keeps snapshots can write them."""
         for snapshot in SNAPSHOTS:
-            assert msgspec.json.decode(msgspec.json.encode(snapshot), type=Snapshot) == snapshot
+            read = msgspec.json.decode(msgspec.json.encode(snapshot), type=Snapshot)
+            assert read == snapshot, f"{snapshot} is {read} behind a pipe"
 
     def _check(self, said: Sequence[Asked | Said]) -> None:
         for each in said:

@@ -159,7 +159,7 @@ def test_a_hung_up_terminal_ends_nothing_by_itself() -> None:
         os.close(dashboard.theirs)
         os.close(dashboard.ours)
         dashboard.ours = dashboard.theirs = -1
-        assert dashboard.process.wait(LIMIT_S) in (0, 1), "1: its last line can't be printed"
+        assert dashboard.process.wait(LIMIT_S) in (0, 1, 120), "1, 120: its last line can't be printed, or flushed"
 
 
 @pytest.mark.parametrize(
