@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -23,9 +24,9 @@ def on_terminal(command: Sequence[str], columns: int, environment: Mapping[str, 
 
 
 def on_screen(text: str, columns: int) -> list[str]:
-    """The lines that this text leaves on a screen."""
+    """The lines that this text leaves on a screen: what a dashboard drew on the other one is gone with it."""
     screen = pyte.Screen(columns, _LINES)
-    pyte.Stream(screen).feed(text)
+    pyte.Stream(screen).feed(re.sub(r"\x1b\[\?1049h.*?\x1b\[\?1049l", "", text, flags=re.DOTALL))
     lines = [line.rstrip() for line in screen.display]
     while lines and not lines[-1]:
         lines.pop()
