@@ -14,9 +14,8 @@ from aiperf.rundir.artifacts import (
     target_for,
 )
 from aiperf.rundir.reducing import report
-from aiperf.study.reporting import StudyReport, report_study
 
 __all__ = [
-    "READY_FILE", "StudyReport", "export", "exporters", "made", "mark_ready", "part_path", "print_footer", "report",
-    "report_study", "run_summary_exporters", "target_for",
+    "READY_FILE", "export", "exporters", "made", "mark_ready", "part_path", "print_footer", "report",
+    "run_summary_exporters", "target_for",
 ]  # fmt: skip

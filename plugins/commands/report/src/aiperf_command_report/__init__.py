@@ -132,6 +132,7 @@ class Report(Command[ReportOptions]):
     def _report_study(self, directory: Path, options: Any) -> bool:
         """Whether every file of every run, and of all together, was written."""
         from aiperf.parts import reporting
+        from aiperf.parts.studies import report_study
 
         if options.as_json:
             hint = f"read {directory}/**/profile_export_aiperf_sweep.json, or name one of its runs"
@@ -139,7 +140,7 @@ class Report(Command[ReportOptions]):
         if options.output is not None:
             _make(options.output)
         change = partial(self._plan, options=options)
-        done = reporting.report_study(directory, change, options.output, verbose=options.verbose)
+        done = report_study(directory, change, options.output, verbose=options.verbose)
         for sentence in done.failures:
             print(f"error: {sentence}", file=sys.stderr)
         reporting.print_footer(done.written)
