@@ -40,7 +40,7 @@ NO_KEYS = {"ProfileResults": {
 @pytest.fixture(scope="module")
 def its() -> dict[str, dict[str, list[str]]]:
     """Fields of the reference's answers, and its routes."""
-    words = [Path(REFERENCE).parent / "python", "-c", ITS]
+    words = [str(Path(REFERENCE).parent / "python"), "-c", ITS]
     done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, dict[str, list[str]]] = json.loads(done.stdout.splitlines()[-1])
