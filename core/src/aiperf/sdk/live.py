@@ -119,7 +119,7 @@ class Said(Struct, frozen=True, tag=True):
 class LiveFeed:
     """What the run sends to a view's process.  It calls the view's methods.
 
-    For an event loop: ``loop.add_reader(feed.fileno(), ...)`` and :meth:`take` at each call.
+    In a loop of asyncio :meth:`followed` does all; for another one: :meth:`take` at each call for :meth:`fileno`.
     """
 
     def fileno(self) -> int:
@@ -133,6 +133,29 @@ class LiveFeed:
         process, which then has :attr:`LiveFacts.stays_s` left.  An exception of a method of the view passes.
         """
         raise NotImplementedError(f"{type(self).__name__} must define take(wait_s)")
+
+    async def followed(self) -> None:
+        """In a loop of asyncio: call the view with what comes, until the feed is over.  An exception of a method passes."""
+        import asyncio  # in no process that has other views
+
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+
+        def ready() -> None:
+            try:
+                if self.take():
+                    return
+            except BaseException as error:  # noqa: BLE001  # raised by followed()
+                over.set_exception(error)
+            else:
+                over.set_result(None)
+            loop.remove_reader(self.fileno())
+
+        loop.add_reader(self.fileno(), ready)
+        try:
+            await over
+        finally:
+            loop.remove_reader(self.fileno())
 
 
 class LiveView(WithOptions[OptionsT]):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from aiperf.sdk.grader import Case, Grade
+
 from aiperf_grading.engine import MathVerify, installed
 from aiperf_grading.equality import equal
+from aiperf_grading.extractive import candidates, gold_candidates
 
 
 class Judgement:
@@ -31,6 +34,18 @@ class Judgement:
                 if any(equal(one, each, self._asked) for one in gold):
                     return each, f"equal by {self._engine}"
         return None, f"unequal by {self.judges}"
+
+    def matched(self, case: Case, *, latex: bool) -> Grade:
+        """The grade by extractive matching.
+
+        Of the answer the last box counts, else what a phrase such as ``the answer is`` names, else the last formula or number.
+        latex: whether the expected text may be a worked solution, and not an expression alone.
+        """
+        found = candidates(case.response)
+        if not found:
+            return Grade(correct=False, unparsed=True, explanation="the answer has no formula and no number")
+        same, said = self.equal(gold_candidates(case.expected, latex=latex), found)
+        return Grade(correct=same is not None, extracted=found[0] if same is None else same, explanation=said)
 
 
 __all__ = ["Judgement"]

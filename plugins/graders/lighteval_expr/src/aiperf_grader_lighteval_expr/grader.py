@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from aiperf.sdk.grader import Case, Grade, Grader
-from aiperf_grading.extractive import candidates, gold_candidates
 from aiperf_grading.judging import Judgement
 
 
@@ -18,8 +17,4 @@ class LightevalExpr(Grader):
         self._judgement = Judgement()
 
     def grade(self, case: Case) -> Grade:
-        found = candidates(case.response)
-        if not found:
-            return Grade(correct=False, unparsed=True, explanation="the answer has no formula and no number")
-        same, said = self._judgement.equal(gold_candidates(case.expected, latex=False), found)
-        return Grade(correct=same is not None, extracted=found[0] if same is None else same, explanation=said)
+        return self._judgement.matched(case, latex=False)

@@ -54,29 +54,15 @@ class Serving:
         Routes(self._find, self._ask, self._shut_down).add(self.app)
         server = Server(self.app, Guard(self._options.host, self.token, PUBLIC), self._listening)
         await server.start()
-        loop, failures = asyncio.get_running_loop(), list[BaseException]()
-        ended = asyncio.Event()
-
-        def ready() -> None:
-            try:
-                alive = feed.take()
-            except BaseException as error:  # noqa: BLE001  # it ends the process, as without a loop
-                failures.append(error)
-                alive = False
-            if not alive:
-                loop.remove_reader(feed.fileno())
-                ended.set()
-
-        loop.add_reader(feed.fileno(), ready)
-        await ended.wait()
-        if self.asked_at_s is not None and not failures:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), self._limits.grace_s)
-        self._board.streams.end()
-        await asyncio.sleep(0)
-        await server.stop()
-        if failures:
-            raise failures[0]
+        try:
+            await feed.followed()
+            if self.asked_at_s is not None:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._over.wait(), self._limits.grace_s)
+        finally:
+            self._board.streams.end()
+            await asyncio.sleep(0)
+            await server.stop()
 
     async def _find(self, request: web.Request) -> Board:
         return self._board

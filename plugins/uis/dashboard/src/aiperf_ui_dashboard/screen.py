@@ -58,27 +58,14 @@ class Screen:
         asyncio.run(self._live(feed))
 
     async def _live(self, feed: LiveFeed) -> None:
-        loop = asyncio.get_running_loop()
-        failed = loop.create_future()
-
-        def take() -> None:
-            try:
-                alive = feed.take()
-            except Exception as error:  # noqa: BLE001  # it ends this process, with its own message
-                failed.set_exception(error)
-                alive = False
-            if not alive:
-                loop.remove_reader(feed.fileno())
-                self.board.call_later(self.board.exit)
-
-        loop.add_reader(feed.fileno(), take)
-        loop.call_later(2.0, _freeze)
+        following = asyncio.create_task(feed.followed())
+        following.add_done_callback(lambda _: self.board.call_later(self.board.exit))
+        asyncio.get_running_loop().call_later(2.0, _freeze)
         await self.board.run_async(mouse=False)
-        loop.remove_reader(feed.fileno())
         if self.board.failure is not None:
             raise self.board.failure
-        if failed.done():
-            failed.result()
+        if following.done():
+            following.result()
 
     def _soon(self) -> None:
         if not self._due:
