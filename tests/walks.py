@@ -1,7 +1,7 @@
 """The two ways through the program, taken from a run: ``make walks`` writes their stacks to docs/architecture.md.
 
 A way has landmarks: functions that all it carries comes to.  Each is reached on several stacks of calls, and the usual one
-counts: that of most calls while the load goes on.  The sockets are read by a thread outside the interpreter's lock.
+counts: that of most calls while the load goes on.  The sockets are read in C, by the loop.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A thread that reads sockets as soon as they can be read, outside the interpreter's lock.
+"""Reads sockets in C: a loop that keeps up by itself, and a thread outside the interpreter's lock what that loop leaves.
 
 A stamp of the kernel is that of the last segment that a read took.  A reader in Python waits for the interpreter, and what came
-meanwhile is merged.  This thread does nothing but read: stamp and bytes of each read stand in a ring until they are taken.  A
-loop that keeps up reads by itself (``read``), which costs least: the thread looks every 0.2 to 2 ms, and reads what is left.
+meanwhile is merged.  The loop's own reads (``read``) cost least.  The thread looks every 0.2 to 2 ms; stamp and bytes of each
+of its reads stand in a ring until they are taken.
 
     reader = SocketReader.opened()            # ReaderError: why there is none
     loop.add_reader(reader.fileno(), handle, reader.take)  # in handle(reads): for record in reads(16): …

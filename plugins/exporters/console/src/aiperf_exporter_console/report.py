@@ -31,7 +31,7 @@ _RECONNECTED = {
     "closed_before_write": "requests on a new connection (the server had closed the open one)",
     "unacknowledged": "requests sent again (the server had closed, and received nothing of them)",
 }
-_READERS = {"compiled": "read by a thread", "python": "read by the loop", "mixed": "read by threads and by loops"}
+_READERS = {"compiled": "read by loop and thread", "python": "read by the loop", "mixed": "read with a thread and without"}
 _ENDS = (
     "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How sockets are read: by the loop itself, or by a thread outside the interpreter's lock."""
+"""How sockets are read: by the loop in Python, or in C by the loop and a thread outside the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def chosen_reader() -> SocketReader | None:
         return None
     if (stale := stale_sources()) is not None:
         log.warning("the sockets' reader was compiled from other sources than %s has; compile it again: make install", stale)
-    log.debug("a thread outside the interpreter's lock reads each worker's sockets")
+    log.debug("each worker's sockets are read in C, and what its loop leaves by a thread outside the interpreter's lock")
     return reader
 
 
