@@ -169,6 +169,24 @@ def test_a_slow_grader_of_a_third_party_grades_in_its_own_process_before_the_res
     assert used == {"judge"}
 
 
+def test_a_benchmark_grades_with_its_own_grader_and_yields_to_the_user(aiperf: Program, simulator: Simulator) -> None:
+    done = aiperf(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "chat", "--accuracy-benchmark", "quiz",
+        "--ui", "none", "--tokenizer", "builtin", "--extra-inputs", "temperature:0.7", "--export-outputs-json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    used = {(row["category"], row["name"]) for row in done.json()["plugins"]["used"]}
+    assert used >= {("datasets", "quiz"), ("graders", "jury")}
+    bodies = [one["payloads"][0] for one in json.loads((done.artifacts / "inputs.json").read_text())["data"]]
+    assert len(bodies) == 4
+    assert all(body.items() >= {"temperature": 0.7, "seed": 7, "stop": ["\n"]}.items() for body in bodies)
+    items = json.loads((done.artifacts / "outputs.json").read_text())["data"]
+    told = sorted((item["conversation_id"], item["repeat"]) for item in items)
+    assert told == [(f"riddle-{place}", repeat) for place in range(2) for repeat in range(2)], "each once, and no more"
+    assert [item["settings"] for item in items] == [{"temperature": 0.7, "stop": ["\n"], "seed": 7}] * 4
+    assert [line["metadata"]["repeat"] for line in done.lines("profile_export.jsonl")].count(1) == 2
+
+
 def test_a_data_set_of_many_names_is_chosen_by_one(aiperf: Program, simulator: Simulator) -> None:
     assert "--public-dataset acme-house | acme-bath" in " ".join(aiperf("plugins", "datasets").out.split())
     line = ("profile", "--model", "m", "--url", simulator.url, "--tokenizer", "builtin", "--ui", "none", "--osl", 3)

@@ -254,6 +254,29 @@ def test_a_grader_needs_answers_in_words() -> None:
     assert "gives none" in only_error(accuracy_grader="same", endpoint_type="vectors")
 
 
+QUIZZES = row("datasets", "quizzes", capabilities={
+    "selected_by": "benchmark", "grader": "same",
+    "names": {"short": {}, "long": {"grader": "other"}, "lost": {"grader": "gone"}},
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "typed", "grader"), [
+    ("short", None, "same"), ("long", None, "other"), ("long", "same", "same"), ("lost", "same", "same"),
+])  # fmt: skip
+def test_a_benchmark_names_its_grader_unless_one_is_typed(name: str, typed: str | None, grader: str) -> None:
+    installed = [*PLUGINS, QUIZZES, row("graders", "other", "fake_plugins:Breaks")]
+    found = plan(installed=installed, accuracy_benchmark=name, **({} if typed is None else {"accuracy_grader": typed}))
+    assert found.plugins.grader is not None and found.plugins.grader.name == grader
+    assert found.run.config["accuracy"] == {"benchmark": name, "grader": grader}
+
+
+def test_a_benchmark_whose_grader_is_not_installed_is_refused() -> None:
+    said = only_error(installed=[*PLUGINS, QUIZZES], accuracy_benchmark="lost")
+    assert said.startswith("--accuracy-benchmark: ") and "'gone'" in said and "installed: same" in said
+    said = only_error(installed=[*PLUGINS, QUIZZES], accuracy_benchmark="short", endpoint_type="vectors")
+    assert said.startswith("--accuracy-benchmark needs answers in words")
+
+
 def test_a_model_and_a_count_are_enough() -> None:
     found = plan()
     assert (found.target.models, found.target.urls, found.target.path) == (

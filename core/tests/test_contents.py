@@ -11,10 +11,11 @@ from aiperf import BadDataset, Capabilities, Conversation, Endpoint, HttpRequest
 from aiperf.prepare.conversations import without_silent_turns
 from aiperf.prepare.encoder import Encoder
 from aiperf.rundir.store import Store, StoreWriter
-from aiperf.sdk.endpoint import Prompt, completed, encoded, prompt
+from aiperf.sdk.endpoint import Prompt, completed, encoded, prompt, sent_settings
 from aiperf.sdk.model import Answers
 from aiperf.sdk.plan import TargetPlan
 from aiperf_testing.plans import sample_plan
+from msgspec.structs import replace
 
 TARGET = TargetPlan(models=("m",), urls=("http://h",), path="/", streaming=True, timeout_ns=1, extra={"a": 1, "b": 1})
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]}
@@ -111,6 +112,16 @@ def test_a_reset_keeps_the_opening_alone() -> None:
 def test_both_extras_reach_the_endpoint_together_and_apart() -> None:
     turn = completed(Conversation("c", (Turn(extra={"b": 2}),)), 0, TARGET, "m")
     assert (turn.extra, turn.run_extra, turn.row_extra) == ({"a": 1, "b": 2}, {"a": 1, "b": 1}, {"b": 2})
+
+
+def test_settings_yield_to_the_user_and_extra_does_not() -> None:
+    row = Turn(extra={"b": 2}, settings={"a": 0, "temperature": 0.0, "stop": ["x"], "seed": 7})
+    target = replace(TARGET, setting_names={"stop": "stop_sequences", "seed": ""})
+    turn = completed(Conversation("c", (row,)), 0, target, "m")
+    run = {"temperature": 0.0, "stop_sequences": ["x"], "a": 1, "b": 1}
+    assert (turn.extra, turn.run_extra, turn.row_extra) == ({**run, "b": 2}, run, {"b": 2})
+    assert sent_settings(row.settings, row.extra, target) == {"a": 1, "temperature": 0.0, "stop_sequences": ["x"]}
+    assert sent_settings({"b": 9}, row.extra, target) == {"b": 2}
 
 
 @pytest.mark.parametrize(("alone", "tools"), [(False, [(TOOL,), (TOOL,), ()]), (True, [(TOOL,), None, ()])])

@@ -156,7 +156,7 @@ def _plugins(
 ) -> PluginPlan:  # fmt: skip
     """The plugins of the run without their options.  An unusable plugin is reported; a nameless one is in its place."""
     registry, named = draft.registry, named_plugins(draft, planned)
-    grader = _grader(draft, choice)
+    grader = _grader(draft, choice, source)
     telemetry, companions = _telemetry(draft), draft.everything("companions")
     samplers, drivers = _ranked(registry, "samplers"), _ranked(registry, "drivers")
     if not drivers:  # which one a phase has, its schedule decides while the data set is built
@@ -237,14 +237,17 @@ def _usable(draft: Draft, plugins: Iterable[PluginRef]) -> Iterator[PluginRef]:
             yield plugin
 
 
-def _grader(draft: Draft, choice: EndpointChoice) -> PluginRef | None:
-    name = draft.kernel.accuracy_grader
-    if name is None:
+def _grader(draft: Draft, choice: EndpointChoice, source: Source) -> PluginRef | None:
+    """The grader that is typed, else the data set's own."""
+    typed = draft.kernel.accuracy_grader
+    name = typed or source.grader
+    if not name:
         return None
+    option = "accuracy_benchmark" if typed is None and draft.given("accuracy_benchmark") else "accuracy_grader"
     if choice.descriptor is not None and not choice.can.produces_tokens:
-        flag, kind = draft.flag("accuracy_grader"), choice.descriptor.name
+        flag, kind = draft.flag(option), choice.descriptor.name
         draft.refuse(f"{flag} needs answers in words, and the endpoint type {kind!r} gives none", f"drop {flag}")
-    return draft.chosen("graders", name, "accuracy_grader")
+    return draft.chosen("graders", name, option)
 
 
 def _limit_s(registry: Registry, grader: PluginRef) -> float | None:

@@ -47,7 +47,7 @@ class Source(Struct, frozen=True):
     """The chosen plugin, and facts about its file.
 
     explicit: its name was given.  trace: its format records times.  timestamped: the first row has one.
-    name, row: the chosen one of the names that the plugin serves.  once: its manifest says so.
+    name, row: the chosen one of the names that the plugin serves.  once: its manifest says so.  grader: the one that it names.
     """
 
     dataset: PluginRef | None
@@ -58,6 +58,7 @@ class Source(Struct, frozen=True):
     name: str = ""
     row: dict[str, Any] = field(default_factory=dict)
     once: bool = False
+    grader: str = ""
 
 
 def source(draft: Draft) -> Source:
@@ -111,10 +112,11 @@ def source(draft: Draft) -> Source:
     elif path is not None and not reads:
         draft.refuse(f"{flag} {kind} reads no file, and {file} gives one", f"drop {flag}, or drop {file}")
     once = bool(can.get("once"))
+    grader = str(can.get("grader", ""))
     if path is None or not reads:
-        return Source(ref, None, explicit=True, once=once)
+        return Source(ref, None, explicit=True, once=once, grader=grader)
     timestamped = bool(can.get("timed")) or timestamped
-    return Source(ref, path.absolute(), kind is not None, bool(can.get("trace")), timestamped, once=once)
+    return Source(ref, path.absolute(), kind is not None, bool(can.get("trace")), timestamped, once=once, grader=grader)
 
 
 def _prefixed(draft: Draft, path: Path) -> tuple[Descriptor | None, Path | None]:
@@ -224,7 +226,8 @@ def _named(draft: Draft, option: str, path: Path | None, timestamped: bool) -> S
             draft.refuse(f"{flag} {word} takes no local copy, and {file} gives one", f"drop {file}")
         data: dict[str, Any] = next((data for one, data in can.get("names", {}).items() if canonical(one) == name), {})
         timestamped, once = bool(can.get("timed") or data.get("timed")) or timestamped, bool(can.get("once"))
-        return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data, once)
+        grader = str(data.get("grader", can.get("grader", "")))
+        return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data, once, grader)
     draft.missing.add("datasets")
     return None
 

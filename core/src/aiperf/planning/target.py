@@ -271,6 +271,7 @@ def target_plan(
         preconnect=kernel.preconnect, tls=tls.tls_plan(draft),
         url_weights=tuple(1.0 if weight is None else weight for weight in weights),
         use_server_token_count=kernel.use_server_token_count, extra=extra, per_chunk_usage=kernel.per_chunk_usage,
+        setting_names=choice.can.settings,
     )  # fmt: skip
 
 

@@ -33,14 +33,20 @@ class AskedAnswers:
             texts = len(turn.texts) > 1 and self._endpoint.answers_each_text and turn.payload is None
             if texts or ((turn.extra or turn.payload) and (asks_several(turn.extra) or asks_several(turn.payload))):
                 return True
+            if turn.settings and asks_several({**turn.settings, **self._extra}):
+                return True
         return False
 
     def _has_unenforced_length(self, conversation: Conversation) -> bool:
-        """Whether a turn asks for an output length without a field that makes the server keep to it."""
+        """Whether a turn asks for an output length without a field that makes the server keep to it.
+
+        Of an answer that is graded the length is its budget.
+        """
         if not self._produces_tokens or LENGTH_FIELDS & self._extra.keys():
             return False
         return any(
-            turn.max_tokens is not None and turn.payload is None and not LENGTH_FIELDS & turn.extra.keys()
+            turn.max_tokens is not None and turn.payload is None and turn.expected is None
+            and not LENGTH_FIELDS & (turn.extra.keys() | turn.settings.keys())
             for turn in conversation.turns
         )
 

@@ -33,7 +33,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -74,13 +74,18 @@ class _About(Struct, frozen=True):
     graded: bool = False
     turn_fields: int = _OLD_TURN
     counts_add_up: bool = False
+    repeats: bool = False
+    settings: bool = False
 
 
 class Expectation(Struct, frozen=True):
-    """The fields of a turn that a grader reads."""
+    """The fields of a turn that results are told apart by."""
 
     expected: str | None = None
     task: str | None = None
+    repeat: int | None = None
+    settings: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
 
 
 class _Expectations(Struct, frozen=True):
@@ -120,8 +125,8 @@ class StoreWriter:
         self._turns = self._body_end = self._conversation_end = self._flushed_bytes = self._splices_end = 0
         self._media = False
         self._pool = MediaWriter(directory)
-        self.graded = False
-        """Whether any turn has an expected answer."""
+        self.graded = self.repeats = self.settings = False
+        """Whether any turn has an expected answer; a number of its repeat; settings."""
         self.counts_add_up = False
         """Whether the run's tokenizer promises so."""
         self.entries = 0
@@ -166,6 +171,8 @@ class StoreWriter:
         row: tuple[int, ...] = ()
         for index, turn in enumerate(conversation.turns):
             self.graded |= turn.expected is not None
+            self.repeats |= turn.repeat is not None
+            self.settings |= bool(turn.settings)
             tokens = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
             row = (
                 self._shapes_of(requests[index]),
@@ -272,12 +279,15 @@ class StoreWriter:
 
     def _write_about(self) -> bool:
         """Write ``dataset.json``, and say whether it changed."""
-        known = len(self._shapes), self.max_turns, self._media, self.graded, bool(self._pool)
+        known = len(self._shapes), self.max_turns, self._media, self.graded, bool(self._pool), self.repeats, self.settings
         if known == self._about:
             return False
         self._about, draft = known, self._directory / ".dataset.json.draft"
         shapes = with_path(self._shapes, self._path, without_secrets(self._path or ""))
-        about = _About(shapes, self._models, self.max_turns, self._media, self.graded, _TURN, self.counts_add_up)
+        about = _About(
+            shapes, self._models, self.max_turns, self._media, self.graded, _TURN, self.counts_add_up, self.repeats,
+            self.settings,
+        )  # fmt: skip
         private(draft).write_bytes(msgspec.json.encode(about))
         draft.replace(self._directory / "dataset.json")
         return True
@@ -362,8 +372,8 @@ class Store:
         self._entries, self._turns, self._offsets, self._splices = (memoryview(table).cast("q") for table in tables)
         self.shapes += with_path(about.shapes[len(self.shapes) :], without_secrets(self._path or ""), self._path)
         self.max_turns, self._models, self._media, self.graded = about.max_turns, about.models, about.media, about.graded
-        self._width = about.turn_fields
-        self.counts_add_up = about.counts_add_up
+        self._width, self.counts_add_up = about.turn_fields, about.counts_add_up
+        self.repeats, self.settings = about.repeats, about.settings
         self._rows = len(self._entries) // _ENTRY
         with suppress(FileNotFoundError):
             self._places = memoryview(_mapped(self._directory / "dataset.places")).cast("q")
@@ -479,7 +489,11 @@ class Store:
 
     def expectation(self, entry: int, turn: int) -> Expectation | None:
         """The expectation of the turn's answer; None where no turn of the data set has one."""
-        return _decode_expectations(self._packed(entry)).turns[turn] if self.graded else None
+        return self.told(entry, turn) if self.graded else None
+
+    def told(self, entry: int, turn: int) -> Expectation:
+        """What results tell of the turn."""
+        return _decode_expectations(self._packed(entry)).turns[turn]
 
     def images(self, entry: int, turn: int) -> int:
         """Number of pictures in the turn's request, with those of its history."""

@@ -135,6 +135,8 @@ of :class:`aiperf.sdk.grader.Grade`."""
 POLL_GAP = "poll_gap_ns"
 """A column of batches of endpoints with ``follow`` alone: time between the starts of the last two exchanges of a polled request
 (ns), by which its latency may be too long.  Such batches have the text ``legs``: JSON of :class:`Leg`."""
+REPEAT = "repeat"
+"""A column of every batch: how often the request's problem was asked before (``Turn.repeat``); absent where each comes once."""
 TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error", "finish_reason")
 """Texts of every batch; ``error`` is the JSON of ErrorDetails; ``finish_reason`` as the server sent it, the different ones of
 several answers to a request joined with ``", "``."""
@@ -301,8 +303,8 @@ class RecordBatch:
     """Finished requests as columns, in completion order.
 
     *columns* are the kernel's.  *texts* have a string or None per request: those of :data:`TEXTS`; with ``--export-http-trace``
-    also ``trace`` (JSON of :class:`WireTrace`), with a grader also ``grade``, and :data:`ANSWER_TEXTS` where an
-    exporter has ``answers``.
+    also ``trace`` (JSON of :class:`WireTrace`), with a grader also ``grade``, :data:`ANSWER_TEXTS` where an exporter has
+    ``answers``, and where the data set has settings that yield ``settings``: as they were sent, as JSON, secrets redacted.
     *valid* marks requests that count for latency and throughput; the rest failed.
 
     A batch that exporters and hooks get has its metrics, too: *values* by tag in base units (NaN absent), *metrics* their
@@ -397,7 +399,8 @@ class Scored(RecordBatch):
 
 
 __all__ = [
-    "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "RECONNECTS", "TEXTS",
+    "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "RECONNECTS", "REPEAT",
+    "TEXTS",
     "BatchTexts", "Bounds", "Column", "Floats", "Ints", "JournalColumns", "Leg", "Ragged", "RecordBatch", "Row", "WireTrace",
     "integers", "ragged", "reconnects",
 ]  # fmt: skip

@@ -32,6 +32,7 @@ class DatasetFacts(Struct, frozen=True):
     (--accuracy-benchmark).  names: rows of data by the names that the class serves; {} is the plugin's name, without a row.
     A format is also chosen by its own name, or recognised, without a row.
     once: a run uses each entry at most once; without a stop condition every entry once.
+    grader: name of the grader of its answers, where ``--accuracy-grader`` names none; a row of ``names`` may name another one.
     """
 
     reads: bool = False
@@ -43,6 +44,7 @@ class DatasetFacts(Struct, frozen=True):
     endings: tuple[str, ...] = ()
     timed: bool = False
     prefixes: tuple[str, ...] = ()
+    grader: str = ""
 
 
 class DatasetContext(Struct, frozen=True):

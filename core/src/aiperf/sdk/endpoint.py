@@ -40,6 +40,8 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     follows: a request may take several exchanges (``Endpoint.follow``).  forms: bodies are forms (multipart/form-data).
     named: names of the texts of a turn that the endpoint reads (``Turn.named``); generated data sets make them.
     cache_bust: prompts may have a marker (``--cache-bust``): they are chats.
+    settings: names in the dialect for settings of turns (``Turn.settings``) that it calls otherwise than chat completions, ""
+    for those that it doesn't have: ``{stop: stop_sequences, seed: ""}``.
     chat_template: servers put the messages through the model's chat template (``Endpoint.chat_of``, for
     ``--apply-chat-template``).
     transport: name of the transport plugin that the dialect needs, None is one for the URL; ``--transport`` wins.
@@ -66,6 +68,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     named: tuple[str, ...] = ()
     cache_bust: bool = False
     chat_template: bool = False
+    settings: dict[str, str] = {}
 
 
 class Prompt(Struct, frozen=True):
@@ -378,12 +381,28 @@ def filled(
     tools: tuple[dict[str, Any], ...] | None,
 ) -> Turn:  # fmt: skip
     """The turn with what is the run's, and the session's: its whole history, the state and the tools in force."""
+    run_extra = {**yielding(turn.settings, target), **target.extra} if turn.settings else target.extra
     return replace(
         turn, model=turn.model or model, path=target.given_path,
         stream=target.streaming, per_chunk_usage=target.per_chunk_usage, history=history, tools=tools, state=state,
-        extra={**target.extra, **turn.extra}, run_extra=target.extra, row_extra=turn.extra,
+        extra={**run_extra, **turn.extra}, run_extra=run_extra, row_extra=turn.extra,
         server_counts=target.use_server_token_count,
     )  # fmt: skip
+
+
+def yielding(settings: Mapping[str, Any], target: TargetPlan) -> dict[str, Any]:
+    """The settings of a turn by their names in the endpoint's dialect, without those that it doesn't have."""
+    called = target.setting_names
+    return {called.get(name, name): value for name, value in settings.items() if called.get(name, name)}
+
+
+def sent_settings(settings: Mapping[str, Any], row_extra: Mapping[str, Any], target: TargetPlan) -> dict[str, Any]:
+    """What a turn's settings were when they were sent: those of the run, or of *row_extra* (``Turn.extra``), win.
+
+    *settings*: as the data set gave them.  Names are those of the endpoint's dialect.
+    """
+    winning = {**target.extra, **row_extra}
+    return {name: winning.get(name, value) for name, value in yielding(settings, target).items()}
 
 
 def prompt(endpoint: Endpoint, turn: Turn, request: HttpRequest) -> Prompt:
@@ -426,5 +445,5 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
 __all__ = [
     "Answered", "Capabilities", "ChatPrompt", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader",
-    "completed", "decoded", "encoded", "follows", "in_band_error", "unreadable",
+    "completed", "decoded", "encoded", "follows", "in_band_error", "sent_settings", "unreadable",
 ]  # fmt: skip

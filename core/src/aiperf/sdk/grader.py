@@ -22,7 +22,7 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     turn: as the data set gave it, without the history that the kernel adds.  conversation_id, number: the turn's conversation,
     and its place there, from 0.
-    expected, task: those of *turn*; task None: the data set has no groups.
+    expected, task, repeat: those of *turn*; task None: the data set has no groups; repeat None: it asks each problem once.
     text: the answer without its reasoning, "" where it has none; of several choices (``n``) the first.  reasoning: likewise, ""
     where the endpoint told none apart.
     finish_reason: the server's word for the end; None where it sent none.
@@ -38,6 +38,7 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasoning: str = ""
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
+    repeat: int | None = None
 
     @property
     def response(self) -> str:

@@ -120,7 +120,9 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     timestamp_ms: send time in a recorded trace; None outside traces.
     input_tokens: length of the texts in the run's tokenizer, where the data set knows it; None lets the kernel count.
     extra: fields merged over the top level of the request's body.  When an endpoint encodes, *extra* has both the run's
-    (``--extra-inputs``, alone in *run_extra*) and the data set's, which win (alone in *row_extra*).
+    (``--extra-inputs`` over *settings*, alone in *run_extra*) and the data set's, which win (alone in *row_extra*).
+    settings: fields of the body that yield to those of ``--extra-inputs``, by their names in chat completions (``temperature``,
+    ``stop``, ``seed``); an endpoint's capability ``settings`` has its own names for them.
     payload: the whole body of the request, bytes or a JSON object, sent as it is; None lets the endpoint make it.
     blocks: hashes of the prompt's blocks, the first block first; equal hashes are equal text.
     prefix_blocks, prefix_hits: of a recorded prompt its number of blocks, and how many of them lead it and stood in an earlier
@@ -129,6 +131,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     Behind a silent turn of role ``assistant`` see :class:`Answers`.
     reset: drops the turns and answers before this one from the history; opening messages stay.
     expected: expected answer for the grader; None is not graded.  task: group of the turn, for results by task.
+    repeat: how often the same problem was asked before, by conversations of the same id; None where each is asked once.
     history: earlier messages: system prompt, context, earlier turns and their live answers.
     state: values of the answer before, from :meth:`aiperf.sdk.endpoint.Reader.state`; empty in a first turn, after a failure
     and in a conversation whose turns are sent alone.
@@ -164,6 +167,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     row_extra: Mapping[str, Any] = _EMPTY
     server_counts: bool = False
     path: str | None = None
+    settings: Mapping[str, Any] = _EMPTY
+    repeat: int | None = None
 
     @property
     def own(self) -> tuple[Message, ...]:

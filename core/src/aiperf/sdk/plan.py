@@ -156,6 +156,7 @@ class TargetPlan(Struct, frozen=True):
     use_server_token_count: token counts come from the server's usage; per_chunk_usage: request it with each piece.
     accept_encoding: the header ``Accept-Encoding`` that was given with ``--header``; "" asks for none.
     preconnect: connections are opened before the load.
+    setting_names: the endpoint's capability ``settings``.
     """
 
     models: tuple[str, ...]
@@ -175,6 +176,7 @@ class TargetPlan(Struct, frozen=True):
     path_given: bool = False
     accept_encoding: str = ""
     preconnect: bool = True
+    setting_names: dict[str, str] = {}
 
     @property
     def given_path(self) -> str | None:

@@ -6,10 +6,11 @@ from itertools import islice
 from typing import ClassVar
 
 import msgspec
+import pytest
 from aiperf.prepare.conversations import without_silent_turns
 from aiperf.prepare.first_use import recorded_ms
 from aiperf.sdk.dataset import Dataset
-from aiperf.sdk.model import Conversation
+from aiperf.sdk.model import Conversation, speaks
 
 from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
@@ -119,8 +120,9 @@ class DatasetContract:
     def test_conversations_can_be_told_apart_and_have_turns(self) -> None:
         conversations = self._first(6, 11)
         assert conversations, "no conversation came: give at least one"
-        assert len({conversation.id for conversation in conversations}) == len(conversations), (
-            "two conversations have one id: an id is unique within the data set"
+        told = {(conversation.id, *(turn.repeat for turn in conversation.turns[:1])) for conversation in conversations}
+        assert len(told) == len(conversations), (
+            "two conversations have one id: it is unique within the data set, but for repeats of a problem (Turn.repeat)"
         )
         assert all(conversation.turns for conversation in conversations), (
             "a conversation has no turns: leave it out, or give it one"
@@ -141,6 +143,26 @@ class DatasetContract:
             for turn in conversation.turns:
                 verbatim = [message.item for message in (*conversation.opening, *turn.before, *turn.own)]
                 msgspec.json.encode([verbatim, turn.tools, None if isinstance(turn.payload, bytes) else turn.payload])
+
+    def test_settings_leave_the_last_word_to_the_user(self) -> None:
+        for conversation in self._first(3, 11):
+            for turn in conversation.turns:
+                msgspec.json.encode(dict(turn.settings))
+                both = sorted(turn.settings.keys() & turn.extra.keys())
+                assert not both, f"{both} stand in settings and in extra, which wins over --extra-inputs: keep them in settings"
+                assert not speaks(turn.settings), "settings are no part of the prompt: give texts, items or tools"
+
+    def test_a_benchmark_says_what_is_right(self) -> None:
+        made = self.make(3, 11)
+        facts = check_row("datasets", self.dataset or type(made)).capabilities
+        if facts.get("selected_by") != "benchmark":
+            pytest.skip("it is no benchmark")
+        rows = facts.get("names") or {"": {}}
+        unnamed = [name for name, row in rows.items() if not row.get("grader", facts.get("grader"))]
+        assert not unnamed, f"the manifest names no grader{f' for {unnamed}' if any(unnamed) else ''}: add the capability"
+        for conversation in islice(made, 3):
+            expected = [turn.expected for turn in conversation.turns]
+            assert any(text is not None for text in expected), f"no turn of {conversation.id!r} has an expected answer"
 
     def test_media_have_lengths_that_exist(self) -> None:
         for conversation in self._first(3, 11):

@@ -24,6 +24,7 @@ from aiperf.sdk.model import Conversation, Delta, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
 from aiperf_reducer_columns.reduce.batches import batches
+from aiperf_reducer_columns.reduce.grading import Pending, case_of
 from aiperf_reducer_columns.reduce.reducer import Outlets, ShardReducer
 from aiperf_reducer_columns.report.report import report, write_summary
 from aiperf_testing.journals import CLOCK, Plain, Recording, event, plan_for
@@ -145,6 +146,27 @@ def test_a_grader_of_cases_gets_all_that_is_known_of_an_answer(tmp_path: Path) -
         ["questions", 0, "sums", "two and two", "4", "", "length", {"completion_tokens": 1}],
         ["questions", 1, "towns", "capital of France", "", "Paris", "stop", None],
     ]
+
+
+def test_repeats_and_settings_as_sent_stand_in_columns_and_texts(tmp_path: Path) -> None:
+    made = Recording(tmp_path, grader=ref("graders", Cut))
+    made.plan = msgspec.structs.replace(made.plan, target=msgspec.structs.replace(
+        made.plan.target, extra={"temperature": 0.7, "api_key": "s3cret"}, setting_names={"seed": ""}))  # fmt: skip
+    settings = {"temperature": 0.0, "stop": ["\n"], "seed": 7, "api_key": "none"}
+    turn = Turn(("two and two",), expected="4", settings=settings)
+    asked = [Conversation("sum", (msgspec.structs.replace(turn, repeat=n),)) for n in range(2)]
+    made.data_set(*asked, Conversation("x", (Turn(("x",)),)))
+    for entry in range(3):
+        made.sent(entry, (entry + 1) * 10 * MS, entry=entry)
+        made.read(entry, (entry + 1) * 10 * MS + MS, event(text="4"))
+        made.done(entry, (entry + 1) * 10 * MS + 2 * MS)
+    made.flush(90 * MS)
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    (batch,) = batches(made.journal, made.plan)
+    assert columns(batch, "repeat", "correct") == [[0, 1, None], [1, 1, None]]
+    sent = [None if text is None else json.loads(text) for text in batch.texts["settings"]]
+    assert sent == [{"temperature": 0.7, "stop": ["\n"], "api_key": "<redacted>"}] * 2 + [None]
+    assert case_of(Store(made.journal), 1, 0, Pending("4")).repeat == 1
 
 
 class Pairs(DecodingReader):

@@ -31,6 +31,8 @@ class Messages(Endpoint):
         verbatim=True,
         cache_bust=True,
         chat_template=True,
+        # The API has stop_sequences, and refuses blank ones, which benchmarks have.
+        settings=dict.fromkeys(("stop", "seed", "frequency_penalty", "presence_penalty"), ""),
     )
     repeats_envelope = True
     plain_prompts = True

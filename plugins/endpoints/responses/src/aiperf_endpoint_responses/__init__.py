@@ -37,6 +37,7 @@ class Responses(Endpoint):
         verbatim=True,
         cache_bust=True,
         chat_template=True,
+        settings=dict.fromkeys(("stop", "seed", "frequency_penalty", "presence_penalty"), ""),
     )
     repeats_envelope = True
     plain_prompts = True

@@ -144,8 +144,9 @@ class SglangGenerate(Endpoint):
     """``POST /generate``."""
 
     capabilities = Capabilities(
-        path="/generate", streaming=True, produces_tokens=True, tokenizes_input=True, service_kind="sglang"
-    )
+        path="/generate", streaming=True, produces_tokens=True, tokenizes_input=True, service_kind="sglang",
+        settings={"seed": "sampling_seed"},
+    )  # fmt: skip
     plain_prompts = True
     splices_text = True
     answers_each_text = True

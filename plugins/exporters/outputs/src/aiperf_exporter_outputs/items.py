@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from aiperf import RecordBatch, Target, integers
 from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR
-from aiperf.sdk.columns import ANSWER_TEXTS
+from aiperf.sdk.columns import ANSWER_TEXTS, REPEAT
 from aiperf.sdk.exporter import visible
 from aiperf_exporter_records.columns import COUNTED, Numbers, metadata, scaled
 from msgspec import Struct
@@ -24,8 +24,11 @@ TAGS = (
 _NAMES = ("session_num", "conversation_id", "turn_index", "x_request_id", "request_start_ns", "request_end_ns")
 
 
-class Item(Struct):
-    """A request and what was generated: its reasoning, then its answer.  None where nothing was."""
+class Item(Struct, omit_defaults=True):
+    """A request and what was generated: its reasoning, then its answer.  None where nothing was.
+
+    repeat, settings: of a data set that repeats problems, or has settings that yield, as they were sent; else absent.
+    """
 
     session_num: int | None
     conversation_id: str | None
@@ -35,6 +38,8 @@ class Item(Struct):
     request_end_ns: int | None
     metrics: dict[str, float]
     response_text: str | None
+    repeat: int | None = None
+    settings: msgspec.Raw | None = None
 
 
 def lines(batch: RecordBatch, target: Target) -> bytes:
@@ -49,7 +54,9 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
     texts = ([text or "" for text in batch.texts.get(name) or [None] * len(batch)] for name in ANSWER_TEXTS)
     generated = ["".join(both) or None for both in zip(*texts, strict=True)]
     encode = msgspec.json.Encoder().encode
-    items = map(Item, *columns, _metrics(batch), generated)
+    repeats = integers(batch[REPEAT]) if REPEAT in batch.columns else [None] * len(batch)
+    settings = [text and msgspec.Raw(text) for text in batch.texts.get("settings") or [None] * len(batch)]
+    items = map(Item, *columns, _metrics(batch), generated, repeats, settings)
     places = zip(batch["phase"].tolist(), batch["n"].tolist(), batch["turn"].tolist(), strict=True)
     return b"".join(
         PLACE.pack(*(int(part) if part == part else 0 for part in place)) + visible(encode(item)) + b"\n"

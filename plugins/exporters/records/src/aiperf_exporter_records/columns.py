@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from aiperf import Column, Ragged, RecordBatch, Target, Unit
 from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
-from aiperf.sdk.columns import Floats, reconnects
+from aiperf.sdk.columns import REPEAT, Floats, reconnects
 from msgspec.structs import astuple
 
 from aiperf_exporter_records.traces import NEEDED as TRACED
@@ -80,7 +80,7 @@ def listed(batch: RecordBatch) -> Listed:
 
 def _narrow(batch: RecordBatch, rows: NDArray[np.intp]) -> RecordBatch:
     """These requests with the columns that a line shows: the chunks of a batch are too much to copy for nothing."""
-    needed = {*_NEEDED, *(TRACED if "trace" in batch.texts else ())}
+    needed = {*_NEEDED, *({REPEAT} & batch.columns.keys()), *(TRACED if "trace" in batch.texts else ())}
     return RecordBatch(
         {name: batch[name][rows] for name in needed},
         batch.valid[rows],
@@ -140,6 +140,7 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
         "root_correlation_id": sessions,
         "reconnected": Texts(reconnects(batch)),
         "finish_reason": Texts(_texts(batch, "finish_reason")),
+        **({REPEAT: Numbers(batch[REPEAT])} if REPEAT in batch.columns else {}),
     }
 
 

@@ -45,6 +45,7 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
     root_correlation_id: str | None = None
     reconnected: Reconnected | None = None
     finish_reason: Annotated[str, Meta(description="Of the answer's end, as the server sent it.")] | None = None
+    repeat: Annotated[int, Meta(description="How often its problem was asked before, where it is repeated.")] | None = None
 
 
 class Intervals(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -21,11 +21,12 @@ class {{ cookiecutter.__class }}(Dataset):
     def entry(self, number: int) -> Conversation:
         """Conversation *number*, from 0.  Of endpoints without a history only the first turn is asked.
 
-        A turn may also have media, tools, verbatim messages (``items``) or a whole body (``payload``); see ``aiperf.Turn``.
+        ``settings`` yield to what the user gives with ``--extra-inputs``, ``extra`` does not.  A turn may also have media, tools, verbatim messages (``items``) or a whole body (``payload``); see ``aiperf.Turn``.
         """
         draw = random.Random(f"{self.context.seed}:{number}")
         left, right = draw.randint(2, _LARGEST), draw.randint(2, _LARGEST)
-        turns = [Turn(texts=(f"What is {left} + {right}?",), max_tokens=32, expected=str(left + right))]
+        question, settings = f"What is {left} + {right}?", {"temperature": 0.0}
+        turns = [Turn(texts=(question,), max_tokens=32, expected=str(left + right), settings=settings)]
         if self.context.capabilities.multi_turn:
             turns.append(Turn(texts=("Are you sure?",), max_tokens=64))
         return Conversation(f"{{ cookiecutter.__key }}-{number}", tuple(turns))

@@ -7,6 +7,7 @@ from aiperf.testing import DatasetContract
 
 from acme_seminar.collections import Collections
 from acme_seminar.options import CollectionsOptions
+from acme_seminar.quiz import Quiz
 
 
 class CollectionsContract(DatasetContract):
@@ -17,3 +18,10 @@ class CollectionsContract(DatasetContract):
             entries, seed, True, None, Capabilities(), name="acme-house", row={"answers": ["piano", "towel"]}
         )
         return Collections(CollectionsOptions(), context)
+
+
+class QuizContract(DatasetContract):
+    drawn = endless = False
+
+    def make(self, entries: int, seed: int) -> Quiz:
+        return Quiz(None, DatasetContext(entries, seed, True, None, Capabilities()))

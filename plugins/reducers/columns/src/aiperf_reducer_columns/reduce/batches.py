@@ -15,7 +15,7 @@ import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
 from aiperf.parts.segments import News, Position, ShardEvent
-from aiperf.sdk.columns import ABSENT, ANSWER_TEXTS, NUMBERS, BatchTexts, Column, Floats, Ints, RecordBatch, Row
+from aiperf.sdk.columns import ABSENT, ANSWER_TEXTS, NUMBERS, REPEAT, BatchTexts, Column, Floats, Ints, RecordBatch, Row
 from aiperf.sdk.errors import BadJournal
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
@@ -24,6 +24,7 @@ from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from aiperf_reducer_columns.reduce.answer import Answer
+from aiperf_reducer_columns.reduce.asked import repeats, settings
 from aiperf_reducer_columns.reduce.gaps import first_widths, instants, interval_widths
 from aiperf_reducer_columns.reduce.grading import Graded, grade_columns
 from aiperf_reducer_columns.reduce.packing import pack, unpacked
@@ -355,6 +356,7 @@ def batch_of(
     kinds = np.frombuffer(stored.kinds, dtype=np.uint8)
     columns |= instants(stamps, kinds, lengths, np.frombuffer(stored.since, dtype=np.int64))
     columns |= grade_columns(grades, stored.count)
+    columns[REPEAT] = repeats(store, numbers["entry"], numbers["turn"])
     for name in dict.fromkeys((*stored.further, *further)):
         data = stored.further.get(name)
         columns[name] = np.full(stored.count, ABSENT) if data is None else np.frombuffer(data, dtype=np.float64)
@@ -376,6 +378,8 @@ def batch_of(
     }
     if plan.plugins.grader is not None:
         texts["grade"] = _by_row({row: _text(grade) for row, grade in grades.items()}, count)
+    if store.settings:
+        texts["settings"] = lambda: settings(store, plan.target, whole("entry"), whole("turn"))
     if plan.output.http_trace:
         texts["trace"] = _by_row(stored.traces, count)
     if stored.legs:

@@ -92,8 +92,8 @@ def case_of(store: Store, entry: int, number: int, answer: Pending) -> Case:
     conversation = store.conversation(entry)
     turn = conversation.turns[number]
     return Case(
-        expected=turn.expected or "", task=turn.task, turn=turn, conversation_id=conversation.id, number=number,
-        text=answer.text, reasoning=answer.reasoning, finish_reason=answer.finish_reason, usage=answer.usage,
+        expected=turn.expected or "", task=turn.task, repeat=turn.repeat, turn=turn, conversation_id=conversation.id,
+        number=number, text=answer.text, reasoning=answer.reasoning, finish_reason=answer.finish_reason, usage=answer.usage,
     )  # fmt: skip
 
 
