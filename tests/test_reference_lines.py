@@ -73,7 +73,7 @@ LOADS = (
     "--image-width-mean 8 --image-height-mean 8 --audio-length-mean 1 --request-count 20", "--isl 20 --osl 5 --random-seed 3",
 )  # fmt: skip
 """What a drawn line begins with: loads to which most options belong."""
-LATER = {"--gpu-telemetry", "--accuracy-benchmark", "--accuracy-grader"}
+LATER = {"--accuracy-benchmark", "--accuracy-grader"}
 """Of a later version: their recipes end in a sentence now."""
 TEXTS = {
     "--input-file": "conversations.jsonl", "--custom-dataset-type": "multi_turn", "--public-dataset": "spec_bench",

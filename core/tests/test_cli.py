@@ -537,7 +537,3 @@ def test_a_near_miss_means_what_was_typed(run: Any, flag: str, near: str | None)
     _, _, err = run(f"profile {flag} 3")
     assert f"unknown option {flag}" in err
     assert f"did you mean {near}" in err if near else "did you mean" not in err
-
-
-def test_asking_for_no_telemetry_is_taken_where_there_is_none(run: Any) -> None:
-    assert run("profile --no-gpu-telemetry --model m")[0] == 0

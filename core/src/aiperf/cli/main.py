@@ -25,7 +25,6 @@ from aiperf.cli.commandline import (
     options_of,
 )
 from aiperf.cli.settings import (
-    ABSENT,
     is_study,
     profile_settings,
     raise_all,
@@ -281,7 +280,7 @@ def profile_command(registry: Registry, *, whole: bool) -> Subcommand:
 
     options: tuple[Option, ...] = ()
     if whole:
-        options = options_of((*registry.kernel_options, *FIRST, *ABSENT), run_plugins(registry))
+        options = options_of((*registry.kernel_options, *FIRST), run_plugins(registry))
     categories = {spec.field: chosen_by(spec.flags) for spec in registry.kernel_options}
     return Subcommand(
         "profile", "Send load to an inference server and report how fast it answers.",

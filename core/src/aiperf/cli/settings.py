@@ -12,15 +12,13 @@ from aiperf.cli.commandline import FIRST, Scan
 from aiperf.errors import AiperfError, ConfigErrors
 from aiperf.sdk.categories import CATEGORIES, chosen_by
 from aiperf.sdk.configuration import OptionValue
-from aiperf.sdk.descriptor import Descriptor, OptionSpec
+from aiperf.sdk.descriptor import Descriptor
 
 if TYPE_CHECKING:
     from aiperf.planning.problems import Settings
     from aiperf.registry.registry import Registry
 
-ABSENT = (OptionSpec("no_gpu_telemetry", ("--no-gpu-telemetry",), "So it is.", "flag", "none", hidden=True),)
-"""It asks for what is so anyway, until a package declares it."""
-FIRST_FIELDS = frozenset(spec.field for spec in (*FIRST, *ABSENT))
+FIRST_FIELDS = frozenset(spec.field for spec in FIRST)
 """Fields that no options class has."""
 
 
@@ -92,9 +90,12 @@ def run_plugins(registry: Registry) -> list[Descriptor]:
 def _takes_part(plugin: Descriptor) -> bool:
     """Whether the plugin is in a run where none of its options is given.
 
-    It needs none, or a flag that is on anyway, or a variable of the environment stands for it.
+    It needs none, or a flag that is on anyway, or a variable of the environment stands for it; or its options decide, with the
+    capability ``by_default``.
     """
     field = plugin.capabilities.get("needs_option")
+    if plugin.capabilities.get("by_default"):
+        return True
     if os.environ.get(str(plugin.capabilities.get("variable", "")), "").strip():
         return True
     return field is None or any(spec.field == field and spec.default == "on" for spec in plugin.options)

@@ -171,8 +171,8 @@ class Draft:
 
         *studies*: only those with the capability ``studies``, which a run by itself leaves out.
 
-        With the capability ``needs_option: FIELD`` it is left out where that option is none, false or, but for a
-        live view, 0; with ``needs_plugins: CATEGORY`` where the run has no plugins of that category.
+        With the capability ``needs_option: FIELD`` it is left out where that option, or that property of its options, is none,
+        false or, but for a live view, 0; with ``needs_plugins: CATEGORY`` where the run has no plugins of that category.
         Hooks are registered first: a hook that can't be registered is out of use before another process loads it.
         """
         if category == "hooks" and self.registry.all(category):
@@ -192,7 +192,7 @@ class Draft:
         option, category = can.get("needs_option"), can.get("needs_plugins")
         if options is None and (plugin.options_model or option):
             return True
-        given = vars(options).get(option) if option else None
+        given = getattr(options, str(option), None) if option else None  # of a third party it may be a mistake
         there = bool(given)
         if plugin.category == "live":
             there = given is not None and given is not False and given != ""  # 0 is a port

@@ -188,7 +188,8 @@ class TelemetrySource(TelemetryTarget, Generic[OptionsT]):
 
     options: the source's own (None where it declares none).  The user named a source where they gave one of its options: the
     load waits up to 0.5 s for its first samples, and for those of other sources not at all.  With the capability
-    ``needs_option: FIELD`` in the manifest there is no process where that option is none, 0 or false.
+    ``needs_option: FIELD`` in the manifest there is no process where that option, or that property of its options, is none, 0
+    or false; a property decides in runs without any of its options where the manifest says ``by_default: true``, too.
     """
 
     def __init__(self, options: OptionsT, context: TelemetryContext) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from aiperf.sdk.command import LATER
 from aiperf_hook_other_tools import OtherTools
 from aiperf_hook_other_tools.contract import OtherToolsContract
 
@@ -16,7 +15,7 @@ class TestOtherToolsKeepTheContract(OtherToolsContract):
     ("flag", "answer"),
     [
         ("--session-concurrency", "use --concurrency"),
-        ("--server-metrics-url", f"telemetry of GPUs: {LATER}"),
+        ("--server-metrics-url", "use --gpu-telemetry URL: it means exporters of GPUs"),
         ("--max-threads", "use --workers-max"), ("--checkpoint-dir", "the journal does it: aiperf report DIR after a crash"),
         ("--backend", "belongs to the kserve endpoint package, which is not installed"),
         ("--sweep-range", "give the option itself several values, for example --concurrency 1,2,4"), ("--sweep-type", None),

@@ -90,6 +90,7 @@ OTHER_TOOLS = {
     "--backend": _NOT_HERE.format("kserve"),
     "--grpc-method": _NOT_HERE.format("dynamic_grpc"),
     "--output-tokens-mean-deterministic": _NOT_HERE.format("kserve or tensorrtllm_engine"),
+    **_each("--server-metrics-url --server-metrics-urls", "use --gpu-telemetry URL: it means exporters of GPUs"),
     "--zmq-dual-bind": "control messages use one socket: --zmq-host for TCP, or --zmq-ipc-path for a directory",
     **_each("--sweep-range --sweep-list", "give the option itself several values, for example --concurrency 1,2,4"),
     "--bo-constraint-mode": "has no effect in AIPerf either: leave it out",
@@ -97,7 +98,6 @@ OTHER_TOOLS = {
 """Options that have no equivalent of that name, and what to do instead."""
 
 LATER_OPTIONS = {
-    **_later("telemetry of GPUs", "--gpu-telemetry --server-metrics-url --server-metrics-urls"),
     **_later("latency of the network", "--network-latency-automatic --network-latency-mean --network-latency-ping-interval"),
     **_later(
         "the search for a load",

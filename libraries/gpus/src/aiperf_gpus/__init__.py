@@ -1,0 +1,1 @@
+"""What the packages that sample GPUs share."""
