@@ -17,6 +17,11 @@ import pytest
 import rogues
 from aiperf.sdk.snapshot import Snapshot
 from aiperf_command_simulate.testing import Simulator, running
+from aiperf_live_api.board import Board
+from aiperf_live_api.documents import metrics, progress
+from aiperf_live_api.watching import Watch
+from aiperf_testing.live import full_snapshot
+from aiperf_ui_dashboard import panels
 from program import Done, Program, wait_for
 from requirements import ROOT
 from test_strangers import Overlay
@@ -124,14 +129,14 @@ def test_a_view_sees_a_run_from_its_begin_to_its_end(aiperf: Program, simulator:
     last = shown[-1]
     assert last.last and last.status == "Complete" and (last.completed, last.in_flight) == (60, 0)
     assert [(each.name, each.completed) for each in last.phases] == [("warmup", 5), ("profiling", 60)]
-    results = done.json()
+    results = {tag: told for tag, told in done.json().items() if isinstance(told, dict) and "unit" in told}
+    assert results.keys() - {"observation_window"} <= {metric.tag for metric in last.metrics}, "analyses, too"
     for metric in last.metrics:
-        if metric.tag in results and "avg" in results[metric.tag]:
-            told = results[metric.tag]
-            assert (metric.so_far.avg, metric.so_far.min or told.get("min")) == (told["avg"], told.get("min")), metric.tag
-            if metric.so_far.p99 is not None:
-                assert metric.so_far.p99 == pytest.approx(told["p99"], rel=0.002)
-    assert last.metric("time_to_first_token") is not None
+        told = results.get(metric.tag, {})
+        for name, off in (*dict.fromkeys(("avg", "min", "max", "count"), 1e-12).items(), ("p50", 0.002), ("p99", 0.002)):
+            if name in told:
+                assert getattr(metric.so_far, name) == pytest.approx(told[name], rel=off), (metric.tag, name)
+    assert last.metric("time_to_first_token") is not None and "effective_concurrency" in results
     assert any("Phase profiling" in row["log"] and row["level"] == 20 for row in seen(aiperf, "log"))
 
 
@@ -279,6 +284,24 @@ def test_progress_lines_are_in_the_log_without_escapes(aiperf: Program, simulato
     rates = [line for line in lines if " requests/s (so far " in line]
     assert "TTFT p50 " in rates[-1] and "ITL p50 " in rates[-1] and " good (100.0%)" in rates[-1]
     assert "\x1b" not in done.err
+    of_views = {each.lines()[0] for each in snapshots(aiperf)}
+    assert of_views.intersection(counts), "views and lines have the same snapshots"
+
+
+def test_screen_lines_and_api_have_the_same_numbers() -> None:
+    told, board = full_snapshot(), Board(live=True)
+    Watch(board).show(told)
+    counts, numbers = told.lines()[1:]
+    shown = panels.metrics(told, 200) + panels.progress(told, 200)
+    screen = "\n".join("".join(text for text, _ in line) for line in shown)
+    of_api, phase = metrics(board), progress(board)["phases"]["profiling"]
+    ttft = of_api["metrics"]["time_to_first_token"]
+    for name in ("p50", "p99"):
+        assert f"{ttft[name]:,.2f}" in numbers and f"{ttft['recent'][name]:,.2f}" in numbers and f"{ttft[name]:.2f}" in screen
+    for field, word in (("due", "due"), ("requests_sent", "sent"), ("requests_completed", "done"), ("in_flight", "in flight")):
+        assert f"{phase[field]:,} {word}" in counts and f"{phase[field]:,}" in screen
+    assert f"{phase['error_records']:,} failed" in counts and of_api["failures"][0]["count"] == told.failures[0].count
+    assert f"{of_api['good']['met']:,} of {of_api['good']['judged']:,} good" in numbers
 
 
 def test_an_interval_of_zero_logs_no_progress(aiperf: Program, simulator: Simulator) -> None:

@@ -41,10 +41,12 @@ class Prepare(Struct, frozen=True, tag=True):
 
 
 class Load(Struct, frozen=True, tag=True):
-    """The plan is whole; be ready to run it.  watched: somebody looks at live numbers."""
+    """The plan is whole; be ready to run it.  watched: somebody looks at live numbers.  lines_s: as of
+    :class:`aiperf.sdk.reducer.ReducerJob`."""
 
     secrets: Secrets
     watched: bool = False
+    lines_s: dict[int, float] = {}
 
 
 class Ready(Struct, frozen=True, tag=True):

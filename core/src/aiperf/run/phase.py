@@ -39,7 +39,7 @@ class Phase:
         self._start_ns = self._stops = 0
         self._kill_at_s: float | None = None
         self._log_every_s = phase_every_s(run.showing.every_s, phase)
-        self._logged_s = time.monotonic()
+        self._logged_s, self._logged = time.monotonic(), (0.0, 0)
 
     def run(self) -> None:
         """Return when every worker has ended the phase."""
@@ -120,7 +120,10 @@ class Phase:
         now_s = time.monotonic()
         if snapshot is not None and self._log_every_s and now_s - self._logged_s >= self._log_every_s:
             self._logged_s = now_s
-            for line in snapshot.lines():
+            (before_s, before), done = self._logged, snapshot.completed + snapshot.errors
+            self._logged = snapshot.elapsed_s, done
+            took_s = snapshot.elapsed_s - before_s
+            for line in snapshot.lines((done - before) / took_s if took_s > 0 else None):
                 log.info("%s", line)
 
     def _sends(self) -> bool:

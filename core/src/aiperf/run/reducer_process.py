@@ -40,7 +40,7 @@ class ReducerProcess:
     def __init__(self, line: control.Line, index: int, journal: Path) -> None:
         self.line, self.index, self.journal = line, index, journal
         self.reduction: RunningReduction | None = None
-        self.secrets, self.watched = Secrets(), False
+        self.secrets, self.watched, self.lines_s = Secrets(), False, dict[int, float]()
         self.over = self.released = self._guarded = False
         self._failure: str | None = None
         self._rest_ms, self._told_s = _IDLE_MS, 0.0
@@ -76,7 +76,7 @@ class ReducerProcess:
     def _handle(self, message: control.Message) -> None:
         match message:
             case control.Load():
-                self.secrets, self.watched = message.secrets, message.watched
+                self.secrets, self.watched, self.lines_s = message.secrets, message.watched, message.lines_s
                 self._warnings.secrets = message.secrets.texts
                 logs.scrub_output(message.secrets.texts)
                 self.line.send(control.Ready("reducer", self.index, self._trouble(self._load)))
@@ -134,7 +134,7 @@ class ReducerProcess:
             say=lambda level, lines: self.line.send(control.LogLines(level, lines)),
             trouble=lambda sentence: self.line.send(control.Trouble(sentence)),
             moved=self._tell_live, warned=lambda: self._warnings.sentences,
-            watched=self.watched,
+            watched=self.watched, lines_s=self.lines_s,
         )  # fmt: skip
         self.reduction = reducer_of(job.plan).begin(job)
 

@@ -236,9 +236,9 @@ class PlannedRun:
             self.mailbox.send(self.children.reducers[0], control.PrepareSummary())
             self.companions.rest(partial(_load_exporters, self.plan))
         self._summarize()
-        self.showing.finish()
         flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
         measured = Measured(self.plan, self.clock, self.outcome, self.directories, self.hooks, flag)
+        self.showing.finish(measured.summary)
         self._release_reducers()
         with watched(self.display, "Writing the data set's files"):
             builder.finish()
@@ -303,7 +303,7 @@ class PlannedRun:
             AiperfError: One of them died, can't run the plan, or takes too long.
         """
         reducer_secrets = Secrets(options=self.secrets.options, texts=self.secrets.texts)  # it sends nothing
-        to_reducers = control.Load(reducer_secrets, self.showing.watched)
+        to_reducers = control.Load(reducer_secrets, self.showing.watched, self.showing.lines_s)
         self.mailbox.announce({"worker": control.Load(self.secrets), "reducer": to_reducers})
         self.fleet.finish_files()
         until = time.monotonic() + (limit_s := environment.start_s())

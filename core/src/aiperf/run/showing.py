@@ -12,7 +12,8 @@ from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.registry.third_party import why
 from aiperf.run.display import Display
-from aiperf.run.snapshots import Snapshots
+from aiperf.run.progress import phase_every_s
+from aiperf.run.snapshots import Snapshots, completed
 from aiperf.run.start import Interruption, Signals
 from aiperf.sdk.live import LiveEnd, LiveRun
 from aiperf.sdk.plan import PhasePlan
@@ -21,6 +22,7 @@ from aiperf.sdk.snapshot import CellProgress, LiveSeries, Snapshot
 
 if TYPE_CHECKING:
     from aiperf.run.run import PlannedRun
+    from aiperf.sdk.summary import Summary
 
 _EVERY_S, _JUDGE_S = 0.5, 5.0
 _NS = 1_000_000_000
@@ -48,6 +50,11 @@ class Showing:
     def watched(self) -> bool:
         """Whether anybody looks at live numbers: only then reducers fold them."""
         return self._run.display.looks or self.every_s > 0 or bool(self._run.plan.plugins.hooked("aiperf_snapshot"))
+
+    @property
+    def lines_s(self) -> dict[int, float]:
+        """Seconds between lines of progress, by the index of the phase."""
+        return {phase.index: phase_every_s(self.every_s, phase) for phase in self._run.plan.load.phases}
 
     def built(self) -> None:
         """The data set is made, and phases know their due times."""
@@ -91,10 +98,10 @@ class Showing:
             self._shown_s = now_s
             self._run.display.show(self._made(self._ended_ns, sending=False, over=True))
 
-    def finish(self) -> None:
+    def finish(self, summary: Summary) -> None:
         """All is reduced: show the numbers of the report."""
         if self._phase is not None:
-            snapshot = self._made(self._ended_ns, sending=False, over=True, last=True)
+            snapshot = completed(self._made(self._ended_ns, sending=False, over=True, last=True), summary)
             self._run.hooks.call("aiperf_snapshot", snapshot=snapshot)
             self._run.display.show(snapshot)
 

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -28,12 +29,17 @@ from aiperf.sdk.snapshot import (
     WARMUP,
     WARMUP_GRACE,
     CellProgress,
+    LiveMetric,
     LiveSeries,
+    LiveStatistics,
     LogLine,
     PhaseProgress,
     Snapshot,
     VerdictSoFar,
 )
+
+if TYPE_CHECKING:
+    from aiperf.sdk.summary import Summary
 
 _NS = 1_000_000_000
 
@@ -129,6 +135,21 @@ class Snapshots:
         """Arrivals that are due by now; behind the phase the number stays."""
         dues, known = self._dues.get(phase.index), self._phases[phase.index].due
         return known if over or dues is None else dues.until(elapsed_s)
+
+
+def completed(snapshot: Snapshot, summary: Summary) -> Snapshot:
+    """The last snapshot, with those results of the report that nobody folds while a run goes on: analyses, and metrics made of
+    telemetry.  It stays as it is where nobody looked."""
+    results = next((phase.results for phase in summary.phases if phase.name == snapshot.phase), {})
+    known = {metric.tag for metric in snapshot.metrics}
+    further = tuple(
+        LiveMetric(
+            tag, each.title, each.unit, LiveStatistics.of(each.stats), None, each.short, each.group, each.order
+        )
+        for tag, each in results.items()
+        if tag not in known and each.stats
+    )
+    return replace(snapshot, metrics=snapshot.metrics + further) if snapshot.metrics and further else snapshot
 
 
 class Dues:

@@ -71,6 +71,7 @@ class ReducerJob(Struct, frozen=True):
 
     plan: with its secret options.  journal: the directory.  clock: the run's zero, a :class:`aiperf.sdk.plan.RunClock`.
     watched: somebody looks at live numbers, which are to be folded; else folding them is a waste.
+    lines_s: by the index of a phase, the time between lines of progress; 0 where there are none.
     say: writes lines to the run's log, at a level of ``logging``.  trouble: ends the load early, with a sentence.  moved: to be
     called between pieces of long work; it shows how far it is.  warned: what plugins have logged in this process.
     """
@@ -85,6 +86,7 @@ class ReducerJob(Struct, frozen=True):
     moved: Callable[[], None]
     warned: Callable[[], Iterable[str]]
     watched: bool = False
+    lines_s: Mapping[int, float] = {}
 
 
 class RunningReduction:

@@ -7,6 +7,7 @@ they are encoded (``array_like``); ``msgspec.structs.asdict`` gives their names 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -22,6 +23,7 @@ MOST_FAILURES, MOST_SERIES, MOST_LINES = 20, 200, 20
 """The most kinds of failure, telemetry series and log lines of a snapshot."""
 _MOST_HEADLINES = 2
 """Metrics in a line of progress."""
+_NAMES = ("avg", "min", "max", "std", "p50", "p90", "p95", "p99")
 _LEVELS = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
 _LINE = re.compile(r"\d\d:\d\d:\d\d\.\d{3} ([A-Z]+) ")
 
@@ -82,9 +84,12 @@ class PhaseProgress(Struct, frozen=True):
 
 
 class LiveStatistics(Struct, frozen=True, array_like=True):
-    """Statistics of a metric, in its display unit.  A metric that is one number has ``avg`` alone; the others are None."""
+    """Statistics of a metric, in its display unit.  A metric that is one number has ``avg`` alone; the others are None.
 
-    avg: float
+    avg: None too where failed requests count as infinitely slow (``adj_`` results).
+    """
+
+    avg: float | None
     min: float | None = None
     max: float | None = None
     std: float | None = None
@@ -94,6 +99,13 @@ class LiveStatistics(Struct, frozen=True, array_like=True):
     p99: float | None = None
     count: int | None = None
 
+    @classmethod
+    def of(cls, stats: Mapping[str, float]) -> LiveStatistics:
+        """From statistics by name, as :class:`aiperf.sdk.summary.Result` has them."""
+        avg, low, high, std, p50, p90, p95, p99 = map(stats.get, _NAMES)
+        count = stats.get("count")
+        return cls(avg, low, high, std, p50, p90, p95, p99, None if count is None else int(count))
+
 
 class LiveMetric(Struct, frozen=True, array_like=True):
     """A metric of the phase under way.
@@ -102,6 +114,8 @@ class LiveMetric(Struct, frozen=True, array_like=True):
     so_far: over the phase, by the rules of the report.  recent: of requests that were reduced in the last RECENT_S; None
     where there was none.  Percentiles are within 0.1 %, everything else is exact.
     headline: of :class:`aiperf.sdk.metric.MetricDeclaration`: its place among the numbers of a line; None leaves it out.
+    interval: of a headline, over requests that were reduced in a time as long as that between two lines of progress; None
+    without such lines.
     """
 
     tag: str
@@ -113,6 +127,7 @@ class LiveMetric(Struct, frozen=True, array_like=True):
     group: str = ""
     order: int | None = None
     headline: int | None = None
+    interval: LiveStatistics | None = None
 
 
 class LiveObjective(Struct, frozen=True):
@@ -289,10 +304,13 @@ class Snapshot(Struct, frozen=True):
         """Requests that failed, bad answers among them as far as they are read."""
         return max(self.errors, self.progress.failed if self.progress is not None else 0)
 
-    def lines(self) -> tuple[str, ...]:
+    def lines(self, rate: float | None = None) -> tuple[str, ...]:
         """Two lines of text: progress and counts; rates, latencies, objectives and the verdict.  Before them the run's place in
-        a study."""
-        return (*([] if self.cell is None else [self.cell.line()]), _counts_line(self), _numbers_line(self))
+        a study.
+
+        *rate*: requests/s since the lines before; the latencies are then of that time, too.  None: of the last RECENT_S.
+        """
+        return (*([] if self.cell is None else [self.cell.line()]), _counts_line(self), _numbers_line(self, rate))
 
 
 def _counts_line(now: Snapshot) -> str:
@@ -306,13 +324,13 @@ def _counts_line(now: Snapshot) -> str:
     return f"{now.phase}{percent}  {clock(now.elapsed_s)}{eta}{due}{done}{failed}"
 
 
-def _numbers_line(now: Snapshot) -> str:
+def _numbers_line(now: Snapshot, rate: float | None) -> str:
     """Rates and latencies of the last seconds and so far, the objectives, and what makes the run suspect."""
     parts = [] if now.unreached_s is None else [f"no connection for {clock(now.unreached_s)}"]
-    recent = now.rate if now.recent_rate is None else now.recent_rate
+    recent = rate if rate is not None else now.rate if now.recent_rate is None else now.recent_rate
     parts.append(f"{recent:,.1f} requests/s (so far {now.rate:,.1f})")
     for metric in now.headlines():
-        last = metric.recent or metric.so_far
+        last = (metric.interval if rate is not None else None) or metric.recent or metric.so_far
         parts.append(f"{metric.short or metric.title} p50 {_pair(last)} (so far {_pair(metric.so_far)}) {metric.unit}")
     if now.good is not None and now.good.share is not None:
         parts.append(f"{now.good.met:,} of {now.good.judged:,} good ({now.good.share:.1%})")

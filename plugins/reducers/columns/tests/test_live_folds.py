@@ -67,6 +67,16 @@ def test_what_is_recent_is_what_came_last() -> None:
     assert fold.recent.count == 0 and fold.total.count == len(values)
 
 
+def test_a_line_of_progress_has_a_window_of_its_own() -> None:
+    fold, values = LiveFold(lined=True), KINDS["latencies"]
+    assert fold.interval is not None
+    for at, part in enumerate(np.array_split(values, 10)):
+        fold.add(Piece.of(part), float(at))
+    fold.expire(6.5, 3.5)
+    assert (fold.recent.count, fold.interval.count) == (1200, 2400)
+    assert fold.interval.low == np.concatenate(np.array_split(values, 10)[4:]).min()
+
+
 def test_failed_requests_count_as_infinitely_slow() -> None:
     values = np.sort(KINDS["latencies"])
     worse = FoldView([folded(values).total], PERCENTILES).adjusted(400, 1.0)
@@ -92,5 +102,5 @@ def test_a_day_of_snapshots_takes_little_memory() -> None:
     for at in range(20_000):
         fold.add(Piece.of(KINDS["latencies"][at % 4000 : at % 4000 + 1]), float(at))
         fold.expire(at - 10.0)
-    assert len(fold._pieces) <= 10
+    assert len(fold.recent._pieces) <= 10
     assert fold.total._above.counts.nbytes < 40_000

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from unittest.mock import ANY
 
 import msgspec
@@ -20,11 +20,11 @@ from aiperf.rundir import journal
 from aiperf.rundir.artifacts import part_path
 from aiperf.rundir.journal import load_end
 from aiperf.rundir.store import Store
-from aiperf.sdk.columns import BOUND_COLUMNS, Column, RecordBatch
+from aiperf.sdk.columns import BOUND_COLUMNS, Column, Floats, RecordBatch
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.exporter import BatchExporter
-from aiperf.sdk.metric import Metric, PluginUnit, Unit
+from aiperf.sdk.metric import Metric, PluginFold, PluginUnit, Unit
 from aiperf.sdk.model import HIDDEN, Conversation, Delta, Turn
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.reducer import ReducerJob
@@ -54,6 +54,46 @@ class FirstToken(Metric):
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["first_token_ns"] - batch["started_ns"]
+
+
+class Most(PluginFold):
+    def __init__(self) -> None:
+        self.most = 0.0
+
+    def add(self, values: Floats) -> None:
+        self.most = max(self.most, float(values.max()))
+
+    def merge(self, other: Self) -> None:
+        self.most = max(self.most, other.most)
+
+    def dump(self) -> bytes:
+        return repr(self.most).encode()
+
+    @classmethod
+    def load(cls, data: bytes) -> Self:
+        fold = cls()
+        fold.most = float(data)
+        return fold
+
+    def result(self) -> float:
+        return self.most
+
+
+class Slowest(FirstToken):
+    tag, title, fold = "slowest", "Slowest", Most
+
+
+class Adjusted(FirstToken):
+    tag, title, adjusted, headline = "adjusted", "Adjusted", True, 1
+
+
+class Broken(Most):
+    def result(self) -> float:
+        raise ZeroDivisionError("no result")
+
+
+class WithoutResult(FirstToken):
+    tag, title, fold = "broken", "Broken", Broken
 
 
 class Gaps(Metric):
@@ -101,7 +141,8 @@ def recording(directory: Path, **changes: Any) -> Recording:
 
 def reducer(made: Recording, index: int = 0, *, durable: bool = True, watched: bool = False) -> ShardReducer:
     of = made.plan.run.reducers
-    return ShardReducer(made.plan, made.journal, index, of, clock=CLOCK, durable=durable, watched=watched)
+    lines_s = {0: 30.0, 1: 30.0} if watched else None
+    return ShardReducer(made.plan, made.journal, index, of, clock=CLOCK, durable=durable, lines_s=lines_s)
 
 
 def stored(made: Recording, index: int = 0) -> list[StoredBatch]:
@@ -1044,7 +1085,7 @@ def test_an_exporter_that_fails_is_named_once_and_keeps_nobody_from_writing(tmp_
 
 @pytest.mark.parametrize("frames", [0, 9, 30])
 def test_live_numbers_are_those_of_the_summary(tmp_path: Path, frames: int) -> None:
-    made = a_run(tmp_path)
+    made = a_run(tmp_path, metrics=tuple(ref("metrics", each) for each in (FirstToken, Gaps, Slowest, Adjusted, WithoutResult)))
     work = reducer(made, watched=True)
     assert work.watch is not None
     one_frame_at_a_time(work, frames)
@@ -1055,14 +1096,17 @@ def test_live_numbers_are_those_of_the_summary(tmp_path: Path, frames: int) -> N
     assert sum(each.reduced for each in live.phases) == live.done == 40 >= before.done
     (now,) = (each for each in live.phases if each.metrics)
     (phase,) = (each for each in summary.phases if each.index == now.phase)
-    known = {tag: result for tag, result in phase.results.items() if "avg" in result.stats}
-    assert {metric.tag for metric in now.metrics} == known.keys()
+    known = phase.results
+    assert {metric.tag for metric in now.metrics} == known.keys() >= {"first", "gaps", "slowest", "adjusted", "adj_adjusted"}
     for metric in now.metrics:
         stats = known[metric.tag].stats
         for name in ("avg", "min", "max", "count"):
             assert getattr(metric.so_far, name) == stats.get(name), (metric.tag, name)
         for name in ("p50", "p90", "p95", "p99", "std"):
-            assert getattr(metric.so_far, name) == pytest.approx(stats.get(name), rel=0.002), (metric.tag, name)
+            told, exact = getattr(metric.so_far, name), stats.get(name)
+            assert told == (exact if exact is None else pytest.approx(exact, rel=0.002)), (metric.tag, name)
+        assert metric.recent == metric.so_far, "all of it is recent"
+        assert metric.interval == (metric.so_far if metric.tag == "adjusted" else None)
     failed = {(each.error.type, each.error.code): each.count for each in phase.errors}
     assert sum(each.count for each in now.failures) + now.further_failures == sum(failed.values()) == now.failed
 

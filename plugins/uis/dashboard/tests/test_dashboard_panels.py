@@ -128,10 +128,21 @@ def test_curves_move_in_columns_of_equal_time() -> None:
     assert made.columns(60) == before, "the newest column isn't full yet"
 
 
-def test_rates_of_a_phase_begin_with_its_second_snapshot() -> None:
+def test_rates_of_a_phase_begin_with_it() -> None:
     made = History()
-    made.add(snapshot(10))
-    made.add(snapshot(11, phase="next", completed=0, errors=0))
-    made.add(snapshot(12, phase="next", completed=5, errors=0))
-    made.add(snapshot(14, phase="next", completed=25, errors=0))
-    assert [value for value in made.columns(240)[1][0] if value is not None] == [10.0]
+    made.add(snapshot(10, elapsed_s=0.5, completed=30, errors=0))
+    made.add(snapshot(11, phase="next", elapsed_s=0.25, completed=2, errors=0))
+    made.add(snapshot(12, phase="next", elapsed_s=0.75, completed=5, errors=0))
+    made.add(snapshot(14, phase="next", elapsed_s=1.75, completed=25, errors=0))
+    assert [value for value in made.columns(240)[1][0] if value is not None] == [60.0, 8.0, 6.0]
+
+
+def test_curves_of_rates_sum_to_all_requests() -> None:
+    made = history(0)
+    for number in range(1, 201):
+        made.add(snapshot(number))
+    made.add(snapshot(202, completed=snapshot(200).completed, errors=snapshot(200).errors))
+    step_s, curves = made.columns(240)
+    last = snapshot(200)
+    assert sum(value * step_s for value in curves[0] if value is not None) == pytest.approx(last.completed + last.errors)
+    assert sum(value * step_s for value in curves[2] if value is not None) == pytest.approx(last.failed)

@@ -53,8 +53,10 @@ def _metric(metric: dict[str, Any], labels: dict[str, str]) -> Iterator[str]:
     count = known.get("count")
     if quantiles:
         samples = [("", {**labels, "quantile": share}, known[name]) for name, share in quantiles.items()]
+        if count is not None and "avg" in known:
+            samples.append(("_sum", labels, known.get("sum", known["avg"] * count)))
         if count is not None:
-            samples += [("_sum", labels, known.get("sum", known["avg"] * count)), ("_count", labels, count)]
+            samples.append(("_count", labels, count))
         yield from _family(f"{base}{unit}", "summary", title, samples)
     for name, what in _GAUGES.items():
         if name in known:

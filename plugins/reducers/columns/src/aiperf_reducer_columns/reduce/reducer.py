@@ -11,7 +11,7 @@ import contextlib
 import gc
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -132,7 +132,7 @@ class ShardReducer:
 
     *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, and the columns
     of every reducer are read.  *finishing*: it is known that answers of the run have a reason for their end.
-    *watched*: somebody looks at live numbers.
+    *lines_s*: seconds between lines of progress, by the index of the phase; None where nobody looks at live numbers.
     *slow*: grades what a slow grader has yet to grade; None leaves it ungraded, and counts it.  *tell*: gets each batch, beside
     the exporters.
     """
@@ -142,7 +142,7 @@ class ShardReducer:
     def __init__(
         self, plan: Plan, directory: Path, index: int, of: int, *, clock: journal.RunClock, durable: bool = True,
         finishing: bool = False, slow: SlowGrading | None = None, secret_texts: Sequence[str] = (),
-        tell: Callable[[RecordBatch], None] | None = None, watched: bool = False,
+        tell: Callable[[RecordBatch], None] | None = None, lines_s: Mapping[int, float] | None = None,
     ) -> None:  # fmt: skip
         self.plan, self.journal, self.index = plan, directory, index
         self._zero_ns, self._durable = clock.started_mono_ns, durable
@@ -156,7 +156,7 @@ class ShardReducer:
         )  # fmt: skip
         self.live = self._rows.live
         known = catalogue(plan, load(plan.plugins.endpoint))
-        self.watch = Watch(known, plan, index) if watched else None
+        self.watch = None if lines_s is None else Watch(known, plan, index, lines_s)
         self._pipeline = Pipeline(known, directory, str(index), groupings(plan), self.watch)
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
         self._writer, self._batch = ColumnsWriter(directory, index), self._new_batch()

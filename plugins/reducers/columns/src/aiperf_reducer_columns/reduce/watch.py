@@ -27,8 +27,10 @@ from aiperf_reducer_columns.statistics.catalogue import Catalogue
 from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, PERCENTILES, SLACK, Buckets
 from aiperf_reducer_columns.statistics.lateness import late_ns
 from aiperf_reducer_columns.statistics.live_folds import FoldView, Histogram, LiveFold, Piece
+from aiperf_reducer_columns.statistics.live_plugin_folds import LivePluginFolds
 from aiperf_reducer_columns.statistics.phase_counts import Counts, PhaseCounts
 from aiperf_reducer_columns.statistics.pipeline import LATE, SLIP
+from aiperf_reducer_columns.statistics.plugin_folds import FoldResult, FoldState, PluginFolds
 from aiperf_reducer_columns.statistics.totals import PhaseTotals
 
 _LAG = "·lag"
@@ -47,12 +49,13 @@ _Key = tuple[int, str]
 class Part(Struct):
     """What a reducer tells the first one.
 
-    pieces: (phase, tag, elements of lists, values) since the part before.  counts, late, lateness: of all so far, by phase; the
-    last one of reads behind their kernel stamps.
+    pieces: (phase, tag, elements of lists, values) since the part before; states: of folds of plugins, likewise.
+    counts, late, lateness: of all so far, by phase; the last one of reads behind their kernel stamps.
     """
 
     reducer: int
     pieces: list[tuple[int, str, bool, Piece]] = []
+    states: list[FoldState] = []
     counts: dict[int, PhaseCounts] = {}
     late: dict[int, int] = {}
     lateness: Buckets = msgspec.field(default_factory=Buckets)
@@ -63,9 +66,15 @@ _decode = msgspec.msgpack.Decoder(Part).decode
 
 
 class Watch:
-    """Folds for live numbers.  *reducer*: its index; the first one makes the figures."""
+    """Folds for live numbers.
 
-    def __init__(self, catalogue: Catalogue, plan: Plan, reducer: int, clock: Callable[[], float] = time.monotonic) -> None:
+    *reducer*: its index; the first one makes the figures.  *lines_s*: seconds between lines of progress, by phase.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, plan: Plan, reducer: int, lines_s: Mapping[int, float],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
         self._catalogue, self._reducer, self._clock = catalogue, reducer, clock
         self._phases = {phase.index: phase for phase in plan.load.phases}
         self._late_ns = {phase.index: late_ns(phase) for phase in plan.load.phases}
@@ -75,7 +84,9 @@ class Watch:
         self._pieces: list[tuple[int, str, bool, Piece]] = []
         self._late: dict[int, int] = {}
         self._running: dict[int, int] = {}
-        self._figures = Figures(catalogue, self._phases, clock)
+        self._figures = Figures(catalogue, self._phases, lines_s, clock)
+        self._plugin_folds = PluginFolds(catalogue, {})
+        self._states: list[FoldState] = []
         self._others: dict[int, Part] = {}
         self.follow({}, {}, Buckets())
 
@@ -94,6 +105,10 @@ class Watch:
         if waits > _MOST_WAITING:
             self._fold(key)
 
+    def add_to_plugin_fold(self, phase: int, tag: str, values: Floats) -> None:
+        """Take values of a metric with a fold of its own."""
+        self._plugin_folds.add(phase, tag, values)
+
     def note(self, events: Iterable[ShardEvent]) -> None:
         """Take the lags of loops from a batch's events."""
         for shard, kind, value in events:
@@ -106,7 +121,8 @@ class Watch:
         """Take what another reducer has."""
         part = _decode(data)
         self._pieces += part.pieces
-        part.pieces = []
+        self._states += part.states
+        part.pieces, part.states = [], []
         self._others[part.reducer] = part
 
     def follow(self, counts: Mapping[int, PhaseCounts], begins_ns: Mapping[int, float], lateness: Buckets) -> None:
@@ -118,7 +134,8 @@ class Watch:
         for key in [*self._waiting]:
             self._fold(key)
         pieces, self._pieces = self._pieces, []
-        own = Part(self._reducer, pieces, dict(self._counts), dict(self._late), self._lateness)
+        states, self._states = self._plugin_folds.taken() + self._states, []
+        own = Part(self._reducer, pieces, states, dict(self._counts), dict(self._late), self._lateness)
         if self._reducer:
             return Live(done, (), _encode(own))
         return Live(done, self._figures.made([own, *self._others.values()], self._begins_ns))
@@ -134,8 +151,12 @@ class Watch:
 class Figures:
     """Makes the figures of a run from the parts of its reducers."""
 
-    def __init__(self, catalogue: Catalogue, phases: Mapping[int, PhasePlan], clock: Callable[[], float]) -> None:
-        self._catalogue, self._phases, self._clock = catalogue, phases, clock
+    def __init__(
+        self, catalogue: Catalogue, phases: Mapping[int, PhasePlan], lines_s: Mapping[int, float], clock: Callable[[], float]
+    ) -> None:  # fmt: skip
+        self._catalogue, self._phases, self._lines_s, self._clock = catalogue, phases, lines_s, clock
+        self._headlines = {tag for tag, metric in catalogue.metrics.items() if metric.headline is not None}
+        self._plugin_folds: dict[int, LivePluginFolds] = {}
         self._folds: dict[int, dict[str, LiveFold]] = {}
         self._told: deque[tuple[float, int, int, int]] = deque()
         """When, the phase, and its good and failed requests so far."""
@@ -144,9 +165,14 @@ class Figures:
         now_s = self._clock()
         for part in parts:
             for phase, tag, listed, piece in part.pieces:
-                fold = self._folds.setdefault(phase, {}).setdefault(tag, LiveFold())
+                folds = self._folds.setdefault(phase, {})
+                if (fold := folds.get(tag)) is None:
+                    lined = self._lines_s.get(phase, 0.0) > 0 and tag.partition("·")[0] in self._headlines
+                    fold = folds[tag] = LiveFold(lined=lined)
                 fold.listed |= listed
                 fold.add(piece, now_s)
+            for state in part.states:
+                self._plugin_folds.setdefault(state.phase, LivePluginFolds(self._catalogue)).add(state, now_s)
         counts: dict[int, PhaseCounts] = {}
         for part in parts:
             for phase, each in part.counts.items():
@@ -154,6 +180,7 @@ class Figures:
         latest = max(counts, default=None)
         for earlier in [phase for phase in self._folds if latest is not None and phase < latest]:
             del self._folds[earlier]
+            self._plugin_folds.pop(earlier, None)
         figures = []
         for phase, tally in sorted(counts.items()):
             late = sum(part.late.get(phase, 0) for part in parts) if self._phases[phase].paced else None
@@ -168,18 +195,22 @@ class Figures:
         begun_s, good, failed = self._recent(plain.phase, now_s, tally)
         folds = self._folds.get(plain.phase, {})
         for fold in folds.values():
-            fold.expire(begun_s)
+            fold.expire(begun_s, now_s - self._lines_s.get(plain.phase, 0.0))
+        own_so_far, own_recent = self._plugin_folds.get(plain.phase, LivePluginFolds(self._catalogue)).results(begun_s)
         totals = {tag: fold.total for tag, fold in folds.items()}
         recent = {tag: fold.recent for tag, fold in folds.items() if fold.recent.count}
         listed = {tag for tag, fold in folds.items() if fold.listed}
         span_s = max(0.0, (tally.last_end_ns - tally.first_start_ns) / 1e9)
         window_s = max(0.0, (tally.last_end_ns - begin_ns) / 1e9)
-        so_far = self._results(totals, listed, PERCENTILES, span_s, window_s, tally.valid, tally.failed)
-        lately = self._results(recent, listed, _RECENT_PERCENTILES, now_s - begun_s, now_s - begun_s, good, failed)
+        so_far = self._results(totals, listed, PERCENTILES, own_so_far, (span_s, window_s), (tally.valid, tally.failed))
+        recent_s = now_s - begun_s
+        lately = self._results(recent, listed, _RECENT_PERCENTILES, own_recent, (recent_s, recent_s), (good, failed))
+        lined = {tag: fold.interval for tag, fold in folds.items() if fold.interval is not None and fold.interval.count}
+        between = self._results(lined, listed, _RECENT_PERCENTILES, {}, (0.0, 0.0), (0, 0)) if lined else {}
         kinds, further = failures_of(tally.errors)
         objectives = self._objectives(totals, recent)
         return msgspec.structs.replace(
-            plain, metrics=tuple(self._metrics(so_far, lately)),
+            plain, metrics=tuple(self._metrics(so_far, lately, between)),
             good=next((each for each in objectives if not each.tag), None),
             objectives=tuple(each for each in objectives if each.tag), failures=kinds, further_failures=further,
             delays=LiveDelays(_p99_ms(folds, SLIP), _p99_ms(folds, _LAG), _lateness_ms([part.lateness for part in parts])),
@@ -199,10 +230,11 @@ class Figures:
         return max(begun_s, now_s - RECENT_S) if len(told) == 2 else begun_s, tally.valid - good, tally.failed - failed
 
     def _results(
-        self, folds: Mapping[str, Histogram], listed: set[str], percentiles: Sequence[float], span_s: float, window_s: float,
-        valid: int, failed: int,
+        self, folds: Mapping[str, Histogram], listed: set[str], percentiles: Sequence[float], own: Mapping[str, FoldResult],
+        seconds: tuple[float, float], requests: tuple[int, int],
     ) -> dict[str, Result]:  # fmt: skip
-        views = {}
+        """*own*: of folds of plugins.  *seconds*: of the requests, and of the phase.  *requests*: good and failed ones."""
+        views: dict[str, FoldView | FoldResult] = {**own}
         for tag in [tag for tag in folds if "·" not in tag] + [tag for tag in folds if tag.endswith(ESTIMATE)]:
             plain = tag.removesuffix(ESTIMATE)
             if plain in views:
@@ -215,21 +247,23 @@ class Figures:
             slack = folds.get(plain + SLACK)
             bounds = (low, high, 0.0 if slack is None else float(slack.sum))
             views[plain] = FoldView([*known, estimated], percentiles, listed=plain in listed, bounds=bounds)
+        (span_s, window_s), (valid, failed) = seconds, requests
         totals = PhaseTotals(
             self._catalogue, views, duration_s=span_s or None, window_s=window_s or None, valid=valid, failed=failed
         )
         return totals.results()
 
-    def _metrics(self, so_far: Mapping[str, Result], recent: Mapping[str, Result]) -> Iterable[LiveMetric]:
+    def _metrics(
+        self, so_far: Mapping[str, Result], recent: Mapping[str, Result], between: Mapping[str, Result]
+    ) -> Iterable[LiveMetric]:  # fmt: skip
         for tag, result in so_far.items():
-            if "avg" not in result.stats:  # counts, and distributions with failed requests as infinitely slow
+            if not result.stats:  # counts by name
                 continue
             metric = self._catalogue.metrics.get(tag)
-            lately = recent.get(tag)
+            headline = None if metric is None else metric.headline
             yield LiveMetric(
-                tag, result.title, result.unit, _statistics(result.stats),
-                None if lately is None or not lately.stats else _statistics(lately.stats), result.short, result.group,
-                result.order, None if metric is None else metric.headline,
+                tag, result.title, result.unit, LiveStatistics.of(result.stats), _statistics(recent.get(tag)), result.short,
+                result.group, result.order, headline, None if headline is None else _statistics(between.get(tag)),
             )  # fmt: skip
 
     def _objectives(self, totals: Mapping[str, Histogram], recent: Mapping[str, Histogram]) -> list[LiveObjective]:
@@ -252,10 +286,8 @@ def _counted(folds: Mapping[str, Histogram], tag: str) -> tuple[int, int]:
     return sum(part.count for part in parts), int(sum(part.sum for part in parts))
 
 
-def _statistics(stats: Mapping[str, float]) -> LiveStatistics:
-    count, least, most, spread = (stats.get(name) for name in ("count", "min", "max", "std"))
-    p50, p90, p95, p99 = (stats.get(name) for name in ("p50", "p90", "p95", "p99"))
-    return LiveStatistics(stats["avg"], least, most, spread, p50, p90, p95, p99, None if count is None else int(count))
+def _statistics(result: Result | None) -> LiveStatistics | None:
+    return LiveStatistics.of(result.stats) if result is not None and result.stats else None
 
 
 def _p99_ms(folds: Mapping[str, LiveFold], tag: str) -> float | None:

@@ -150,27 +150,49 @@ def _read(index: bytes, number: bytes) -> tuple[Ints, Ints]:
     return np.frombuffer(index, dtype=np.int64), np.frombuffer(number, dtype=np.int64)
 
 
-class LiveFold:
-    """The values of one metric in one phase: all of them, and the recent ones.  listed: elements of lists."""
+class LatestValues(Histogram):
+    """The latest values."""
 
     def __init__(self) -> None:
-        self.total, self.recent, self.listed = Histogram(), Histogram(), False
+        super().__init__()
         self._pieces: deque[tuple[float, Piece]] = deque()
 
-    def add(self, piece: Piece, at_s: float) -> None:
-        self.total.add(piece)
-        self.recent.add(piece)
+    def append(self, piece: Piece, at_s: float) -> None:
+        self.add(piece)
         self._pieces.append((at_s, piece))
 
     def expire(self, before_s: float) -> None:
-        """Forget that what came *before_s* is recent."""
+        """Forget what came until *before_s*."""
         expired = False
         while self._pieces and self._pieces[0][0] <= before_s:
-            self.recent.add(self._pieces.popleft()[1], -1)
+            self.add(self._pieces.popleft()[1], -1)
             expired = True
         if expired:
-            self.recent.low = min((piece.low for _, piece in self._pieces), default=math.inf)
-            self.recent.high = max((piece.high for _, piece in self._pieces), default=-math.inf)
+            self.low = min((piece.low for _, piece in self._pieces), default=math.inf)
+            self.high = max((piece.high for _, piece in self._pieces), default=-math.inf)
+
+
+class LiveFold:
+    """The values of one metric in one phase: all of them, and the recent ones.
+
+    listed: elements of lists.  interval: those of the time between two lines of progress; None without lines.
+    """
+
+    def __init__(self, *, lined: bool = False) -> None:
+        self.total, self.recent, self.listed = Histogram(), LatestValues(), False
+        self.interval = LatestValues() if lined else None
+
+    def add(self, piece: Piece, at_s: float) -> None:
+        self.total.add(piece)
+        self.recent.append(piece, at_s)
+        if self.interval is not None:
+            self.interval.append(piece, at_s)
+
+    def expire(self, before_s: float, interval_s: float = 0.0) -> None:
+        """Forget that what came *before_s* is recent, and what came until *interval_s* of the interval."""
+        self.recent.expire(before_s)
+        if self.interval is not None:
+            self.interval.expire(interval_s)
 
 
 class FoldView:

@@ -36,6 +36,8 @@ class Watch(Protocol):
 
     def add(self, phase: int, tag: str, values: Floats, *, listed: bool) -> None: ...
 
+    def add_to_plugin_fold(self, phase: int, tag: str, values: Floats) -> None: ...
+
 
 Groupings: TypeAlias = Mapping[int, Sequence[Grouping]]
 
@@ -107,6 +109,8 @@ class Pipeline:
                 values, listed = (column.values, True) if isinstance(column, Ragged) else (column, False)
                 if tag in self._plugin_folds.kinds:
                     self._plugin_folds.add(phase, tag, values)
+                    if self._watch_live is not None and tag not in self.off:
+                        self._watch_live.add_to_plugin_fold(phase, tag, values)
                     continue
                 if tag in batch.bounds:
                     values = self._take_estimates(phase, tag, values, batch.bounds[tag], listed=listed)

@@ -59,6 +59,12 @@ class PluginFolds:
                 self._folds[key].add(part)
                 self._counts[key] += len(part)
 
+    def taken(self) -> list[FoldState]:
+        """:meth:`dump`, and begin anew."""
+        states = self.dump() if self._folds else []
+        self._folds, self._counts = {}, {}
+        return states
+
     def dump(self) -> list[FoldState]:
         states = []
         for key, fold in self._folds.items():
