@@ -23,6 +23,7 @@ def main(words):
         "words": words, "argv": sys.orig_argv[1:4], "pid": os.getpid(), "group": os.getpgrp(),
         "handled": callable(signal.getsignal(signal.SIGUSR1)), "secret": "SOME_TOKEN" in os.environ, "kept": os.environ["KEPT"],
         "open": sorted(int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")),
+        "environ": open("/proc/self/environ").read(), "first": [os.pread(int(word), 9, 0).decode() for word in words[1:]],
         "title": open("/proc/self/cmdline").read().replace(chr(0), " "), "asked": "", "early": "aiperf_early" in sys.modules,
     }
     while piece := os.read(0, 4096):
@@ -42,11 +43,11 @@ logging.getLogger("aiperf").addHandler(logging.StreamHandler(sys.stdout))
 logging.getLogger("aiperf").setLevel(logging.DEBUG)
 logging.getLogger("aiperf").propagate = False
 sys.modules["aiperf_early"] = sys
-from aiperf.processes.local import SideProcess
+from aiperf.processes.local import LocalProcess, SideProcess, module_command
 from aiperf.processes.spare import SPARES
 signal.signal(signal.SIGUSR1, lambda *_: None)
 kept = open("/dev/null")
-os.environ |= {"SOME_TOKEN": "hunter2", "KEPT": "1"}
+os.environ["KEPT"] = "1"
 
 def use(message):
     process = SideProcess("side", log=Path("log"))
@@ -56,6 +57,17 @@ def use(message):
     process.close()
     return json.loads(lines[0]), process.poll()
 
+def share():
+    read, write = os.pipe()
+    memories = [os.memfd_create(text) for text in ("one", "two")]
+    for memory, text in zip(memories, (b"first one", b"first two")):
+        os.write(memory, text)
+    process = LocalProcess(module_command("side", write, *memories), Path("log"), [write, *memories])
+    os.close(write)
+    process.let_go()
+    told = json.loads(os.read(read, 1 << 16))
+    return told, process.wait(60), memories
+
 def children():
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
@@ -64,6 +76,8 @@ with SPARES.forked(2):
     found["forked"] = len(children())
     found["spare"] = use("hello")
     found["left"] = len(children())
+with SPARES.forked(1):
+    found["sharing"] = share()
 found["none left"] = len(children())
 with SPARES.forked(1):
     found["failed"] = use("fail")
@@ -80,7 +94,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("spares")
     (folder / "side.py").write_text(SIDE)
     done = subprocess.run(
-        [sys.executable, "-c", PARENT, "a long command line " * 20], cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)},
+        [sys.executable, "-c", PARENT, "a long command line " * 20], cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "SOME_TOKEN": "hunter2"},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -100,13 +115,25 @@ def test_a_forked_process_is_as_a_new_one(found: dict[str, Any]) -> None:
     assert f"-P -m side {spare['words'][0]}" in spare["title"] and "a long command" not in spare["title"]
 
 
+def test_secrets_of_its_parent_are_not_in_its_environment(found: dict[str, Any]) -> None:
+    for each in (found["spare"][0], found["new"][0]):
+        assert "hunter2" not in each["environ"]
+
+
+def test_it_has_descriptors_under_their_numbers(found: dict[str, Any]) -> None:
+    told, code, memories = found["sharing"]
+    assert told["first"] == ["first one", "first two"] and code == 0
+    assert told["open"] == sorted([0, 1, 2, *(int(word) for word in told["words"])])
+    assert told["words"][1:] == [*map(str, memories)]
+
+
 def test_it_has_what_its_parent_imported(found: dict[str, Any]) -> None:
     assert (found["spare"][0]["early"], found["new"][0]["early"]) == (True, False)
 
 
 def test_what_it_prints_and_logs_is_in_the_log(found: dict[str, Any]) -> None:
     assert found["printed"] == []
-    assert found["log"].count("said to standard output") == found["log"].count("a warning\n") == 3
+    assert found["log"].count("said to standard output") == found["log"].count("a warning\n") == 4
     assert "no news" not in found["log"]
 
 

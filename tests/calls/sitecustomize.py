@@ -19,6 +19,8 @@ _ROOT = __file__.rpartition("/tests/")[0]
 _OURS = (f"{_ROOT}/core/", f"{_ROOT}/libraries/", f"{_ROOT}/plugins/")
 _INSIDE = ("<module>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")
 """Code that is part of a function, or none: of most of it later versions of Python have no frame."""
+_BEGIN = "aiperf.processes.spare:_work"
+"""Calls the ``main`` of a process that is forked ahead, as ``runpy`` does in a new one; above it is its parent."""
 _NAMES: dict[CodeType, str] = {}
 
 
@@ -48,6 +50,7 @@ def _note(frame: FrameType, event: str, argument: Any) -> None:
         while caller is not None:
             names.append(_name(caller.f_code))
             caller = caller.f_back
+        names = names[: names.index(_BEGIN)] if _BEGIN in names else names
         _write(" ".join([f"@{called}", *filter(None, reversed(names))]))
 
 

@@ -18,15 +18,13 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from aiperf import environment
+from aiperf.processes.spare import SPARES, Spare
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
-
-if TYPE_CHECKING:
-    from aiperf.processes.spare import Spare
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run."""
@@ -55,12 +53,15 @@ def end_with_parent(pipe: int = 0) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+_MODULE = (sys.executable, "-P", "-m")
+
+
 def module_command(module: str, *words: object) -> tuple[str, ...]:
     """The command line that runs *module* in an interpreter of its own.
 
     ``-P`` keeps the working directory off ``sys.path``: a user's ``heapq.py`` would run in the process that holds the API key.
     """
-    return (sys.executable, "-P", "-m", module, *map(str, words))
+    return (*_MODULE, module, *map(str, words))
 
 
 def fate(code: int | None) -> str:
@@ -74,7 +75,9 @@ def fate(code: int | None) -> str:
 
 
 class LocalProcess(Shard):
-    """A child process.  Only the run holds the other end of its standard input, so it ends with the run, however that ends.
+    """A child process; one that was forked ahead, where there is one and the command is a module's.
+
+    Only the run holds the other end of its standard input, so it ends with the run, however that ends.
 
     log: the file to which its output and errors are appended; None leaves them to the run's own.
     descriptors: open ones that the child inherits.
@@ -88,6 +91,11 @@ class LocalProcess(Shard):
     ) -> None:  # fmt: skip
         environ = environment.for_children(sends=sends, secrets=secrets)
         self._process: subprocess.Popen[bytes] | Spare
+        spare = None if foreground or secrets or tuple(command[:3]) != _MODULE else SPARES.taken()
+        if spare is not None:
+            self._process = spare
+            spare.begin(command, log, environ, descriptors)
+            return
         with contextlib.nullcontext() if log is None else log.open("ab") as output:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environ, pass_fds=descriptors,
@@ -166,24 +174,17 @@ def let_all_go() -> None:
 
 
 class SideProcess(LocalProcess):
-    """A plugin's own process beside the run, with a pipe for its replies; one that was forked ahead, where there is one.
+    """A plugin's own process beside the run, with a pipe for its replies.
 
     secrets: as in :class:`LocalProcess`.
     """
 
     def __init__(self, module: str, *, log: Path | None = None, foreground: bool = False, secrets: bool = False) -> None:
-        from aiperf.processes.spare import SPARES  # not for workers and reducers, which start none
-
-        spare = None if foreground or secrets else SPARES.taken()
-        if spare is None:
-            read, write = os.pipe()
-            try:
-                super().__init__(module_command(module, write), log, [write], foreground=foreground, secrets=secrets)
-            finally:
-                os.close(write)
-        else:
-            self._process, read = spare, spare.replies
-            spare.begin(module_command(module), module, log)
+        read, write = os.pipe()
+        try:
+            super().__init__(module_command(module, write), log, [write], foreground=foreground, secrets=secrets)
+        finally:
+            os.close(write)
         assert self._process.stdin is not None
         self._to, self._from = self._process.stdin.fileno(), read
         os.set_blocking(self._to, False)

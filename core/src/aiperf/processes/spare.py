@@ -1,56 +1,68 @@
 """Processes that are forked ahead: they have what this one has imported, which takes a new interpreter 60 ms of a core.
 
-A fork is safe where no thread runs, and takes 5 ms where little is imported.  So a run forks what its companions will start at
-its begin.  Each waits for the module that it is to run, and is then as one of :func:`aiperf.processes.local.module_command`: in
-a group of its own, with two pipes, the run's log, and without signal handlers, open files and secrets in the environment.
+A fork is safe where no thread runs, and takes 5 ms where little is imported.  So a run forks at its begin what it will start:
+workers, reducers, what its companions and views ask for.  Each waits for the command line that it stands for, and is then as
+one that :class:`aiperf.processes.local.LocalProcess` starts anew: in a group of its own, with an input, a log and descriptors
+of its own, and without signal handlers, open files and secrets of this one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NoReturn
 
-from aiperf import environment, logs
+from aiperf import logs
 from aiperf.processes import title
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.0005, 0.02
+_TAKE_S = 5.0
+"""Longest time until a process takes what it is to run; one that was stopped is as one that was killed."""
+_MOST_DESCRIPTORS = 64
+_ABOVE = 1 << 9
+"""Received descriptors wait above this number, until each can get its own."""
 
 
 class Spare:
-    """A forked process that waits; from :meth:`begin` on it is used as a ``subprocess.Popen``.
-
-    stdin: its standard input.  replies: the descriptor from which its replies are read.
-    """
+    """A forked process that waits; from :meth:`begin` on it is used as a ``subprocess.Popen``.  stdin: its standard input."""
 
     def __init__(self) -> None:
         inbox, to = os.pipe()
-        self.replies, reply = os.pipe()
+        self._orders, orders = socket.socketpair()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            _live(inbox, reply)
+            _live(inbox, orders)
         os.close(inbox)
-        os.close(reply)
+        orders.close()
         self.stdin: IO[bytes] | None = os.fdopen(to, "wb", buffering=0)
         self.returncode: int | None = None
 
-    def begin(self, command: tuple[str, ...], module: str, log: Path | None) -> None:
-        """Let it call *module*'s ``main`` with the descriptor of replies.  command: the one that it stands for."""
-        assert self.stdin is not None
-        about = [command, module, None if log is None else str(log), environment.for_children()]
-        with contextlib.suppress(OSError):  # it was killed
-            self.stdin.write(json.dumps(about).encode() + b"\n")
+    def begin(
+        self, command: Sequence[str], log: Path | None, variables: Mapping[str, str], descriptors: Sequence[int] = ()
+    ) -> None:  # fmt: skip
+        """Let it do what *command* (:func:`aiperf.processes.local.module_command`) does: call ``main`` with the words.
+
+        log: its output and errors are appended to it; None leaves them to this process's own.  variables: its environment, of
+        this process's.  descriptors: open ones of this process, which it has under the same numbers.
+        """
+        about = json.dumps(["" if log is None else str(log), list(command), [*variables]]).encode()
+        self._orders.settimeout(_TAKE_S)
+        with contextlib.suppress(OSError), self._orders as orders:  # it was killed
+            socket.send_fds(orders, [json.dumps(list(descriptors)).encode() + b"\n"], list(descriptors))
+            orders.sendall(about)
 
     def poll(self) -> int | None:
         if self.returncode is None:
@@ -81,8 +93,8 @@ class Spare:
     def close(self) -> None:
         """End a process that was not needed."""
         assert self.stdin is not None
+        self._orders.close()
         self.stdin.close()
-        os.close(self.replies)
         self.wait()
 
 
@@ -119,7 +131,7 @@ def _alone() -> bool:
     return threading.active_count() == 1
 
 
-def _live(inbox: int, reply: int) -> NoReturn:
+def _live(inbox: int, orders: socket.socket) -> NoReturn:
     """The forked process.  It leaves without unwinding the parent's stack."""
     code = 1
     try:
@@ -129,9 +141,10 @@ def _live(inbox: int, reply: int) -> NoReturn:
                 signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
         gc.freeze()
         os.dup2(inbox, 0)
-        _close_all_but(0, 1, 2, reply)
+        _close_all_but(0, 1, 2, orders.fileno())
         logs.forget()
-        code = _work(_first_line(), reply)
+        about = _taken(orders)
+        code = _work(about) if about else 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001
@@ -145,11 +158,26 @@ def _live(inbox: int, reply: int) -> NoReturn:
         os._exit(code)
 
 
-def _work(about: bytes, reply: int) -> int:
-    if not about:
-        return 0
-    command, module, log, variables = json.loads(about)
-    if log is not None:
+def _taken(orders: socket.socket) -> bytes:
+    """What the process is to run; empty where it is not needed.  Received descriptors have their numbers then."""
+    begun, received, _, _ = socket.recv_fds(orders, 1 << 16, _MOST_DESCRIPTORS)
+    pieces = [begun]
+    while pieces[-1]:
+        pieces.append(orders.recv(1 << 16))
+    numbers, _, about = b"".join(pieces).partition(b"\n")
+    kept = orders.detach()
+    waiting = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ABOVE) for descriptor in received]
+    for descriptor in (kept, *received):
+        os.close(descriptor)
+    for descriptor, number in zip(waiting, json.loads(numbers or b"[]"), strict=True):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    return about
+
+
+def _work(about: bytes) -> int:
+    log, command, variables = json.loads(about)
+    if log:
         output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -158,23 +186,16 @@ def _work(about: bytes, reply: int) -> int:
         stream = open(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    for name in set(os.environ) - set(variables):
+    dropped = {name: os.environ[name] for name in set(os.environ) - set(variables)}
+    for name in dropped:
         del os.environ[name]
-    words = [*command, str(reply)]
-    sys.orig_argv[:], sys.argv[:] = words, [module, str(reply)]
-    title.show(words)
+    module, *words = command[3:]
+    sys.orig_argv[:], sys.argv[:] = command, [module, *words]
+    title.show(command, dropped)
     from importlib import import_module
 
-    import_module(module).main([str(reply)])
+    import_module(module).main(words)
     return 0
-
-
-def _first_line() -> bytes:
-    """The first line of the standard input, and no byte behind it; empty where there is none."""
-    line = b""
-    while (byte := os.read(0, 1)) not in (b"", b"\n"):
-        line += byte
-    return line if byte else b""
 
 
 def _close_all_but(*kept: int) -> None:

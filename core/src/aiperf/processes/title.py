@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from aiperf.environment import API_KEY
@@ -31,16 +32,24 @@ def hide(secrets: Iterable[str]) -> None:
                     memory.write(text)
 
 
-def show(words: Iterable[str]) -> None:
-    """Let ``/proc`` show *words* as the command line of this process, as far as they fit into its own.
+def show(words: Iterable[str], dropped: Mapping[str, str]) -> None:
+    """Let ``/proc`` show *words* as the command line of this process, as far as they fit into its own, and *dropped* variables
+    without their values.
 
     Nothing happens where the system does not allow it.
     """
     with contextlib.suppress(OSError, ValueError):
-        begin, end, *_ = _addresses()
+        begin, end, variables, variables_end = _addresses()
         with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
             memory.seek(begin)
             memory.write("\0".join(words).encode(errors="replace")[: end - begin - 1].ljust(end - begin, b"\0"))
+            memory.seek(variables)
+            shown = text = b"\0" + memory.read(variables_end - variables)
+            for name, value in ((os.fsencode(name), os.fsencode(value)) for name, value in dropped.items()):
+                text = text.replace(b"\0%b=%b\0" % (name, value), b"\0%b=%b\0" % (name, b"*" * len(value)))
+            if text != shown:
+                memory.seek(variables)
+                memory.write(text[1:])
 
 
 def _addresses() -> list[int]:

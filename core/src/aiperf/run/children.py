@@ -189,6 +189,13 @@ class Children:
         self.shared.close()
 
 
+def counts(plan: Plan) -> dict[str, int]:
+    """How many processes of each role the plan has on this machine, as plain processes of this one."""
+    engine = plan.plugins.engine
+    here = engine is None or engine.value == f"{local.Local.__module__}:{local.Local.__qualname__}"
+    return {"worker": plan.run.workers if here else 0, "reducer": plan.run.reducers}
+
+
 def no_messages(child: Child) -> Sequence[control.Message]:
     return ()
 

@@ -17,7 +17,7 @@ from aiperf.planning.kernel_options import KernelOptions
 from aiperf.processes import control
 from aiperf.processes.local import let_all_go
 from aiperf.run.builder import Builder
-from aiperf.run.children import Children
+from aiperf.run.children import Children, counts
 from aiperf.run.companions import Resting
 from aiperf.run.start import Directories, switchboard
 from aiperf.run.watchers import Watchers
@@ -95,6 +95,11 @@ class Fleet:
         self._surroundings = surroundings
         again = self._builder is not None and self._builder.again(plan, secret_texts, say)
         return self._builder if again else None
+
+    def missing(self, plan: Plan) -> int:
+        """How many processes of this machine :meth:`begin` will start."""
+        have = self.children.of if self.resting else {}
+        return sum(max(0, number - len(have.get(role, ()))) for role, number in counts(plan).items())
 
     def keep(self, builder: Builder) -> None:
         """The *builder* is that of the plan; it ends with the other processes."""

@@ -182,7 +182,8 @@ def _parent_gone() -> bool:
     return bool(select.select([0], [], [], 0)[0]) and not os.read(0, 4096)
 
 
-def main(address: str, index: str) -> None:
+def main(words: list[str]) -> None:
+    address, index = words
     ignore_endings()
     end_with_parent()
     line = control.Line(address, f"reducer-{index}")
@@ -197,4 +198,4 @@ def main(address: str, index: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

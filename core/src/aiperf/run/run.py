@@ -169,7 +169,7 @@ def _measure(
                 fleet.builder_of(plan, settings.kernel, secrets.texts, say)
                 or Builder(plan, partial(fleet.forked, directories, secrets.texts), say, kept=fleet.kept)
             ) as builder,
-            SPARES.forked(beside),  # likewise, and behind the builder, which would keep their pipes open
+            SPARES.forked(beside + fleet.missing(plan)),  # likewise, and behind the builder, which would keep their pipes open
             calls.watched(environment.plugin_s()),
             no_exit(outcome.warn),
             contextlib.closing(

@@ -326,7 +326,8 @@ async def _run(line: control.Line, index: int, fds: list[int], directory: Path) 
     return worker.released
 
 
-def main(address: str, index: str, fds: str) -> None:
+def main(words: list[str]) -> None:
+    address, index, fds = words
     ignore_endings()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:  # as many open files as the machine allows
@@ -351,4 +352,4 @@ def main(address: str, index: str, fds: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])
