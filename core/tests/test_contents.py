@@ -11,7 +11,7 @@ from aiperf import BadDataset, Capabilities, Conversation, Endpoint, HttpRequest
 from aiperf.prepare.conversations import without_silent_turns
 from aiperf.prepare.encoder import Encoder
 from aiperf.rundir.store import Store, StoreWriter
-from aiperf.sdk.endpoint import Prompt, completed, encoded, prompt, sent_settings
+from aiperf.sdk.endpoint import Prompt, completed, encoded, prompt
 from aiperf.sdk.model import Answers
 from aiperf.sdk.plan import TargetPlan
 from aiperf_testing.plans import sample_plan
@@ -120,8 +120,8 @@ def test_settings_yield_to_the_user_and_extra_does_not() -> None:
     turn = completed(Conversation("c", (row,)), 0, target, "m")
     run = {"temperature": 0.0, "stop_sequences": ["x"], "a": 1, "b": 1}
     assert (turn.extra, turn.run_extra, turn.row_extra) == ({**run, "b": 2}, run, {"b": 2})
-    assert sent_settings(row.settings, row.extra, target) == {"a": 1, "temperature": 0.0, "stop_sequences": ["x"]}
-    assert sent_settings({"b": 9}, row.extra, target) == {"b": 2}
+    assert target.sent(row.settings, row.extra) == {"a": 1, "temperature": 0.0, "stop_sequences": ["x"]}
+    assert target.sent({"b": 9}, row.extra) == {"b": 2}
 
 
 @pytest.mark.parametrize(("alone", "tools"), [(False, [(TOOL,), (TOOL,), ()]), (True, [(TOOL,), None, ()])])

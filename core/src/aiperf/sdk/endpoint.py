@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from aiperf.errors import BadResponse
 from aiperf.sdk.framing import Framing, ServerSentEvents
 from aiperf.sdk.headers import merged
-from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, Turn
+from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, ToolCall, Turn
 from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
@@ -154,6 +154,13 @@ class Reader:
         """Values for the session's next request, its ``Turn.state``."""
         return {}
 
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The answer's calls of tools in their order, of several choices those of the first.
+
+        Asked for behind ``close``, of an answer that is graded and has a ``Delta.tool``; a new reader has then read all of it.
+        """
+        return ()
+
     def choices(self) -> Sequence[Delta] | None:
         """Text, reasoning, tool calls and ``finish`` of each of several answers, asked for behind ``close`` where requests ask
         for several (``n``): their tokens are counted apart, because pieces of several texts come mixed.  None: there is one.
@@ -168,8 +175,8 @@ class Reader:
 class DecodingReader(Reader):
     """Reads each event by itself.
 
-    A subclass may add ``replay`` and ``state``, and ``feed`` for what they need; where they aren't asked for, the kernel may
-    call *decode* in place of ``feed``.
+    A subclass may add ``replay``, ``state`` and ``tool_calls``, and ``feed`` for what they need; where they aren't asked for,
+    the kernel may call *decode* in place of ``feed``.
     """
 
     def __init__(self, decode: Callable[[bytes], Delta | None]) -> None:
@@ -381,28 +388,13 @@ def filled(
     tools: tuple[dict[str, Any], ...] | None,
 ) -> Turn:  # fmt: skip
     """The turn with what is the run's, and the session's: its whole history, the state and the tools in force."""
-    run_extra = {**yielding(turn.settings, target), **target.extra} if turn.settings else target.extra
+    run_extra = {**target.yielding(turn.settings), **target.extra} if turn.settings else target.extra
     return replace(
         turn, model=turn.model or model, path=target.given_path,
         stream=target.streaming, per_chunk_usage=target.per_chunk_usage, history=history, tools=tools, state=state,
         extra={**run_extra, **turn.extra}, run_extra=run_extra, row_extra=turn.extra,
         server_counts=target.use_server_token_count,
     )  # fmt: skip
-
-
-def yielding(settings: Mapping[str, Any], target: TargetPlan) -> dict[str, Any]:
-    """The settings of a turn by their names in the endpoint's dialect, without those that it doesn't have."""
-    called = target.setting_names
-    return {called.get(name, name): value for name, value in settings.items() if called.get(name, name)}
-
-
-def sent_settings(settings: Mapping[str, Any], row_extra: Mapping[str, Any], target: TargetPlan) -> dict[str, Any]:
-    """What a turn's settings were when they were sent: those of the run, or of *row_extra* (``Turn.extra``), win.
-
-    *settings*: as the data set gave them.  Names are those of the endpoint's dialect.
-    """
-    winning = {**target.extra, **row_extra}
-    return {name: winning.get(name, value) for name, value in yielding(settings, target).items()}
 
 
 def prompt(endpoint: Endpoint, turn: Turn, request: HttpRequest) -> Prompt:
@@ -445,5 +437,5 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
 __all__ = [
     "Answered", "Capabilities", "ChatPrompt", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader",
-    "completed", "decoded", "encoded", "follows", "in_band_error", "sent_settings", "unreadable",
+    "completed", "decoded", "encoded", "follows", "in_band_error", "unreadable",
 ]  # fmt: skip

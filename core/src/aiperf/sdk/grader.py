@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from aiperf.sdk.model import Turn
+from aiperf.sdk.model import ToolCall, Turn
 from aiperf.sdk.options import OptionsT, WithOptions
 
 
@@ -23,8 +23,9 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     turn: as the data set gave it, without the history that the kernel adds.  conversation_id, number: the turn's conversation,
     and its place there, from 0.
     expected, task, repeat: those of *turn*; task None: the data set has no groups; repeat None: it asks each problem once.
-    text: the answer without its reasoning, "" where it has none; of several choices (``n``) the first.  reasoning: likewise, ""
-    where the endpoint told none apart.
+    text: the answer without its reasoning, "" where it has none; of several choices (``n``) the first; names and arguments of
+    tool calls stand in it, too.  reasoning: likewise, "" where the endpoint told none apart.
+    tool_calls: the answer's calls of tools; () where it has none, or the endpoint doesn't tell them apart.
     finish_reason: the server's word for the end; None where it sent none.
     usage: the server's counts as it sent them; None where it sent none.
     """
@@ -39,6 +40,7 @@ class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     repeat: int | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
     @property
     def response(self) -> str:

@@ -258,10 +258,23 @@ class HttpRequest(Struct, frozen=True):
     method: str = "POST"
 
 
+class ToolCall(Struct, frozen=True, omit_defaults=True):
+    """A call of a tool in an answer.
+
+    id: "" where the server gives none.  arguments: their text as the server sent it, JSON as a rule; of an answer that was cut
+    it may have no end.  Of a server that sends an object it is the object's JSON.
+    """
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
 class Delta(Struct, frozen=True, gc=False):
     """The decoded content of one event, or of a whole answer without streaming.
 
-    text, reasoning, tool: new text, reasoning text, and tool call (name and arguments joined); "" is none.
+    text, reasoning, tool: new text, reasoning text, and tool call (name and arguments joined, for counting); "" is none.  The
+    calls apart come from :meth:`aiperf.sdk.endpoint.Reader.tool_calls`.
     usage: the server's token counts, as sent; what can't be read as counts is counted, and not used.
     finish: reason for the end of generation, where the event has one, as sent.
     items: number of vectors, rankings, images or videos in this piece.
@@ -337,5 +350,5 @@ def asks_several(body: object) -> bool:
 
 __all__ = [
     "HIDDEN", "LENGTH_FIELDS", "REFUSAL", "REFUSED", "STILL_COMING", "Answers", "Conversation", "Delta", "ErrorDetails",
-    "HttpRequest", "Media", "Message", "Turn", "asks_several", "join_url", "names",
+    "HttpRequest", "Media", "Message", "ToolCall", "Turn", "asks_several", "join_url", "names",
 ]  # fmt: skip

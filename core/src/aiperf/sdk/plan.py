@@ -6,6 +6,7 @@ plugins are in the plan in memory only: files hold :meth:`Plan.public`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -182,6 +183,19 @@ class TargetPlan(Struct, frozen=True):
     def given_path(self) -> str | None:
         """The path of every request; None leaves it to the endpoint."""
         return self.path if self.path_given else None
+
+    def yielding(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a turn by their names in the endpoint's dialect, without those that it doesn't have."""
+        called = self.setting_names
+        return {called.get(name, name): value for name, value in settings.items() if called.get(name, name)}
+
+    def sent(self, settings: Mapping[str, Any], row_extra: Mapping[str, Any]) -> dict[str, Any]:
+        """What a turn's settings (``Turn.settings``) were when they were sent, by their names in the endpoint's dialect.
+
+        Those of the run win over them, and those of *row_extra* (``Turn.extra``) over both.
+        """
+        winning = {**self.extra, **row_extra}
+        return {name: winning.get(name, value) for name, value in self.yielding(settings).items()}
 
 
 class DataPlan(Struct, frozen=True):

@@ -20,9 +20,10 @@ from aiperf.sdk.dataset import Dataset
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.grader import Case, Grade, Grader
-from aiperf.sdk.model import Conversation, Delta, Turn
+from aiperf.sdk.model import Conversation, Delta, ToolCall, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
+from aiperf.sdk.transport import STREAMED
 from aiperf_reducer_columns.reduce.batches import batches
 from aiperf_reducer_columns.reduce.grading import Pending, case_of
 from aiperf_reducer_columns.reduce.reducer import Outlets, ShardReducer
@@ -167,6 +168,57 @@ def test_repeats_and_settings_as_sent_stand_in_columns_and_texts(tmp_path: Path)
     sent = [None if text is None else json.loads(text) for text in batch.texts["settings"]]
     assert sent == [{"temperature": 0.7, "stop": ["\n"], "api_key": "<redacted>"}] * 2 + [None]
     assert case_of(Store(made.journal), 1, 0, Pending("4")).repeat == 1
+
+
+class Calling(DecodingReader):
+    """Each piece of a tool is a call; one of "?" breaks it."""
+
+    def __init__(self) -> None:
+        super().__init__(Plain().decode)
+        self.tools: list[str] = []
+
+    def feed(self, events: Sequence[bytes], names: Sequence[str | None]) -> Sequence[Delta | None]:
+        deltas = list(map(self.decode, events))
+        self.tools += [delta.tool for delta in deltas if delta is not None and delta.tool]
+        return deltas
+
+    def tool_calls(self) -> Sequence[ToolCall]:
+        if "?" in self.tools:
+            raise LookupError("what is ?")
+        return [ToolCall(f"c{number}", tool, "{}") for number, tool in enumerate(self.tools)]
+
+
+class Calls(Plain):
+    repeats_envelope = True
+
+    def reader(self) -> Calling:
+        return Calling()
+
+
+class Names(Grader):
+    def grade(self, case: Case) -> Grade:
+        return Grade([call.name for call in case.tool_calls] == case.expected.split(), explanation=repr(case.tool_calls))
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_grader_gets_the_tool_calls_apart(tmp_path: Path, streaming: bool) -> None:
+    made = Recording(tmp_path, grader=ref("graders", Names), endpoint=ref("endpoints", Calls), streaming=streaming)
+    expected = ("clock weather" if streaming else "clock", "", "clock")
+    made.data_set(Conversation("calls", tuple(Turn(("x",), expected=text) for text in expected), alone=True))
+    pieces = ([{"text": "hm"}, {"tool": "clock"}, {"tool": "weather"}], [{"text": "no"}], [{"tool": "?"}])
+    for turn, deltas in enumerate(pieces):
+        made.sent(turn, (turn + 1) * 10 * MS, turn=turn, entry=0)
+        whole = b"".join(event(**delta) for delta in deltas) if streaming else msgspec.json.encode(deltas[min(turn == 0, 1)])
+        made.read(turn, (turn + 1) * 10 * MS + MS, whole)
+        made.done(turn, (turn + 1) * 10 * MS + 2 * MS, flags=STREAMED if streaming else 0)
+    made.flush(90 * MS)
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    (batch,) = batches(made.journal, made.plan)
+    assert columns(batch, "graded", "correct") == [[1, 1, 0], [1, 1, None]]
+    first, second, third = grades(batch)
+    told = [{"id": f"c{number}", "name": name, "arguments": "{}"} for number, name in enumerate(expected[0].split())]
+    assert first["tool_calls"] == told and "tool_calls" not in second
+    assert third["ungraded"] == "the endpoint can't tell the tool calls: LookupError: what is ?"
 
 
 class Pairs(DecodingReader):

@@ -30,6 +30,7 @@ class EndpointContract(EncodingTests, DecodingTests):
     stream: the bytes of the transcript, as the server frames them; None makes them where the framing is one of the kernel's.
     answer: text, reasoning and tool calls of the whole transcript, in order.  usage: of all its events, merged.
     numbers: values of the endpoint's ``numbers`` after the transcript; None checks only their names.
+    calling: answers with the tool calls *called*, each the data of its events, streamed and not; () skips their tests.
     whole: the same answer without streaming; None skips its test.
     followed: of an endpoint with ``follow``, an answer of each exchange of a request, the last one included.
     turn: what is encoded; the endpoint's probe unless given.

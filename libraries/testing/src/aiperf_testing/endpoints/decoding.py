@@ -68,6 +68,23 @@ class DecodingTests(OnTranscript):
             unlike(self._text(self._decoded((self.whole,))), self.answer, "read a whole answer as the streamed one")
         )
 
+    def test_tool_calls_are_told_apart(self) -> None:
+        if not self.calling:
+            pytest.skip("no answers with tool calls are given")
+        for events in self.calling:
+            together, apart = self.endpoint.reader(), self.endpoint.reader()
+            deltas = together.feed(events, [None] * len(events))
+            for event in events:
+                apart.feed([event], [None])
+            ends = [reader.close() for reader in (together, apart)]
+            assert any(delta is not None and delta.tool for delta in (*deltas, *ends)), (
+                "no Delta of the answer has a tool: the kernel then asks for no calls"
+            )
+            for calls in (list(reader.tool_calls()) for reader in (together, apart)):
+                assert calls == list(self.called), (
+                    unlike(calls, list(self.called), "give each call with its id, name and arguments as sent")
+                )
+
     def test_the_answer_has_as_many_items_as_the_request_asks_for(self) -> None:
         endpoint = self.endpoint
         if type(endpoint).items_of is Endpoint.items_of:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 from aiperf.sdk.endpoint import Answered, Endpoint, Reader
-from aiperf.sdk.model import Delta, Turn
+from aiperf.sdk.model import Delta, ToolCall, Turn
 
 
 class _ProbeTurn:
@@ -31,6 +31,8 @@ class OnTranscript:
     usage: ClassVar[dict[str, Any] | None] = None
     numbers: ClassVar[dict[str, float] | None] = None
     whole: ClassVar[bytes | None] = None
+    calling: ClassVar[Sequence[Sequence[bytes]]] = ()
+    called: ClassVar[Sequence[ToolCall]] = ()
     followed: ClassVar[Sequence[Answered]] = ()
     silent: ClassVar[Sequence[bytes]] = ()
     garbage: ClassVar[Sequence[bytes]] = (b"<html>502 Bad Gateway</html>", b'{"unfinished":', b"\xff\xfe\x00", b"null", b"7")

@@ -25,6 +25,7 @@ from aiperf_dialects.chat_messages import chat_messages
 from aiperf_dialects.choices import reason_of
 from aiperf_dialects.prompts import chat_of, prompt_of
 from aiperf_dialects.spec_decode import NO_METRICS, SERVER_TIMING, SPEC_DECODE, server_metrics
+from aiperf_dialects.tool_calls import arguments_text
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -231,8 +232,4 @@ def _joined(parts: list[_Part]) -> str:
 def _calls(message: _Message) -> str:
     """Names and arguments of all calls, joined."""
     functions = [call.function for call in message.tool_calls or ()] + [message.function_call]
-    return "".join(f"{call.name or ''}{_text(call.arguments)}" for call in functions if call is not None)
-
-
-def _text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else "" if arguments is None else msgspec.json.encode(arguments).decode()
+    return "".join(f"{call.name or ''}{arguments_text(call.arguments)}" for call in functions if call is not None)

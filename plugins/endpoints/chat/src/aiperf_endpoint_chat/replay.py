@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import msgspec
 from aiperf import Delta, Message
 from aiperf.sdk.endpoint import DecodingReader
+from aiperf.sdk.model import ToolCall
 from aiperf_dialects.choices import Choices, documents
+from aiperf_dialects.tool_calls import arguments_text, tool_calls
 
 _MARKS = (b"tool_calls", b"function_call", b'"index":1', b'"index": 1')
 """What stands in an answer whose text does not say everything, and sometimes in others."""
@@ -34,14 +35,18 @@ class ChatReader(DecodingReader):
         if not any(mark in event for event in events for mark in _MARKS):
             return None
         messages = list(_messages(events))
-        calls = merged_calls(call for message in messages for call in message.get("tool_calls") or ())
-        function = _function({}, (call for message in messages if (call := message.get("function_call"))))
+        calls, function = _called(messages)
         text = "".join(_text(message.get("content")) for message in messages)
         if calls or function:
             called = {"tool_calls": calls} if calls else {"function_call": function}
             return [Message.of({"role": "assistant", "content": text or None, **called})]
         thought = "".join(_text(message.get("reasoning_content") or message.get("reasoning")) for message in messages)
         return [Message("assistant", (text or thought,))] if text or thought else None
+
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The calls of the first choice; the older function call is one without an id."""
+        calls, function = _called(list(_messages(event for events in self._events for event in events)))
+        return tool_calls(calls or ([{"function": function}] if function else ()))
 
     def choices(self) -> Sequence[Delta] | None:
         """Each of several choices, in the order of their index; None for one."""
@@ -80,6 +85,12 @@ def _text(content: Any) -> str:
     return "".join(part for part in parts if isinstance(part, str))
 
 
+def _called(messages: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The tool calls of a choice's deltas, and its older function call; {} for none."""
+    calls = merged_calls(call for message in messages for call in message.get("tool_calls") or ())
+    return calls, _function({}, (call for message in messages if (call := message.get("function_call"))))
+
+
 def merged_calls(pieces: Iterable[Any]) -> list[dict[str, Any]]:
     """The calls of these deltas, merged by their ``index``; a piece without one is a call of its own."""
     calls: list[dict[str, Any]] = []
@@ -111,8 +122,7 @@ def _function(function: dict[str, Any], pieces: Iterable[Any]) -> dict[str, Any]
             function = {**function, "name": piece["name"]}
         arguments = piece.get("arguments")
         if arguments is not None:
-            text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-            function = {**function, "arguments": function.get("arguments", "") + text}
+            function = {**function, "arguments": function.get("arguments", "") + arguments_text(arguments)}
     return function
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from aiperf.sdk.model import ToolCall
 from aiperf.testing import EndpointContract
 
 from aiperf_endpoint_messages import Messages
@@ -38,6 +39,22 @@ class MessagesContract(EndpointContract):
         '{"type":"text","text":"new Größe"}],"model":"tiny-llama","stop_reason":"max_tokens","stop_sequence":null,'
         '"usage":{"cache_read_input_tokens":3,"input_tokens":9,"output_tokens":4}}'
     ).encode()
+    calling = (
+        (
+            b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
+            block(0, '"type":"text_delta","text":"Let me see."'),
+            b'{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t1","name":"weather","input":{}}}',
+            block(1, '"type":"input_json_delta","partial_json":""'),
+            block(1, '"type":"input_json_delta","partial_json":"{\\"at\\":"'),
+            block(1, '"type":"input_json_delta","partial_json":"\\"Lucca\\"}"'),
+            b'{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":4}}',
+        ),
+        (
+            b'{"type":"message","role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"server_tool_use",'
+            b'"id":"s1","name":"search","input":{}},{"type":"tool_use","id":"t1","name":"weather","input":{"at":"Lucca"}}]}',
+        ),
+    )
+    called = (ToolCall("t1", "weather", '{"at":"Lucca"}'),)
     silent = (
         b'{"type":"ping"}',
         b'{"type":"message_stop"}',

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 from aiperf import BadResponse, Delta, Message, in_band_error
-from aiperf.sdk.model import HIDDEN
+from aiperf.sdk.model import HIDDEN, ToolCall
 from aiperf_dialects.choices import reason_of
 from aiperf_dialects.growing import BatchReader
+from aiperf_dialects.tool_calls import called
 from msgspec import Struct
 
 _TOOLS = ("tool_use", "server_tool_use")
@@ -87,6 +88,26 @@ class MessagesReader(BatchReader[_Event]):
 
     def replay(self) -> Sequence[Message] | None:
         """One message with the blocks in their order; None for an answer of nothing but one text."""
+        blocks, inputs = self._whole_blocks()
+        for index, text in inputs.items():
+            blocks[index]["input"] = _input(text)
+        content = [
+            blocks[index] for index in sorted(blocks) if blocks[index].get("type") != "text" or blocks[index].get("text")
+        ]
+        if not content or (len(content) == 1 and content[0].keys() == {"type", "text"}):
+            return None
+        return [Message.of({"role": "assistant", "content": content})]
+
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The calls that wait for a result: those of ``server_tool_use`` have it."""
+        blocks, inputs = self._whole_blocks()
+        return [
+            called(block.get("id"), block.get("name"), inputs.get(index) or block.get("input"))
+            for index, block in sorted(blocks.items()) if block.get("type") == "tool_use"
+        ]  # fmt: skip
+
+    def _whole_blocks(self) -> tuple[dict[int, dict[str, Any]], dict[int, str]]:
+        """The blocks with their pieces, and the texts of the inputs that came in pieces."""
         blocks = {index: dict(block) for index, block in self._blocks.items()}
         inputs: dict[int, str] = {}
         for index, piece in self._pieces:
@@ -96,14 +117,7 @@ class MessagesReader(BatchReader[_Event]):
                 inputs[index] = inputs.get(index, "") + (piece.partial_json or "")
             elif field is not None:
                 block[field] = block.get(field, "") + (getattr(piece, field) or "")
-        for index, text in inputs.items():
-            blocks[index]["input"] = _input(text)
-        content = [
-            blocks[index] for index in sorted(blocks) if blocks[index].get("type") != "text" or blocks[index].get("text")
-        ]
-        if not content or (len(content) == 1 and content[0].keys() == {"type", "text"}):
-            return None
-        return [Message.of({"role": "assistant", "content": content})]
+        return blocks, inputs
 
 
 def _shown(block: dict[str, Any]) -> Delta | None:

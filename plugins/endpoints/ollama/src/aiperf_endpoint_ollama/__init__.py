@@ -9,10 +9,12 @@ import msgspec
 from aiperf import Capabilities, Delta, Endpoint, HttpRequest, Message, Turn
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
 from aiperf.sdk.framing import Lines
+from aiperf.sdk.model import ToolCall
 from aiperf_dialects.chat_messages import one_system
 from aiperf_dialects.choices import reason_of
 from aiperf_dialects.growing import BatchReader
 from aiperf_dialects.prompts import chat_of, prompt_of
+from aiperf_dialects.tool_calls import arguments_text, tool_calls
 from msgspec import UNSET, Struct, UnsetType
 
 from aiperf_endpoint_ollama.units import DURATIONS, NUMBERS
@@ -80,7 +82,7 @@ class OllamaReader(BatchReader[Line]):
         tool = ""
         if said.tool_calls:
             self._calls = True
-            tool = "".join(f"{call.function.name}{_text(call.function.arguments)}" for call in said.tool_calls)
+            tool = "".join(f"{call.function.name}{arguments_text(call.function.arguments)}" for call in said.tool_calls)
         if not event.done:
             return Delta(said.content or "", said.thinking or "", tool)
         counts = {"prompt_tokens": event.prompt_eval_count, "completion_tokens": event.eval_count}
@@ -103,16 +105,16 @@ class OllamaReader(BatchReader[Line]):
             calls += said.get("tool_calls") or ()
         return [Message.of({**item, "tool_calls": calls})]
 
+    def tool_calls(self) -> Sequence[ToolCall]:
+        said = _messages(self._lines if self._calls else ())
+        return tool_calls(call for message in said for call in message.get("tool_calls") or ())
+
 
 def _messages(lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
     for line in lines:
         message = _read_object(line).get("message") if line else None
         if isinstance(message, dict):
             yield message
-
-
-def _text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else "" if arguments is None else msgspec.json.encode(arguments).decode()
 
 
 class Ollama(Endpoint):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from aiperf import Result
+from aiperf.sdk.model import ToolCall
 from aiperf.testing import EndpointContract, VerdictContract, sample_evidence
 
 from aiperf_endpoint_ollama import Ollama
@@ -40,6 +41,8 @@ class OllamaContract(EndpointContract):
         '"tool_calls":[{"function":{"name":"weather","arguments":{"at":"Lucca"}}}]}',
         END,
     )
+    calling = (transcript, (whole,))
+    called = (ToolCall("", "weather", '{"at":"Lucca"}'),)
     silent = (line('{"role":"assistant","content":""}'), line("{}"), line("null"), line("{}", END))
     failure = b'{"error":"busy"}'
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from aiperf.sdk.model import ToolCall
 from aiperf.testing import EndpointContract
 
 from aiperf_endpoint_responses import Responses
@@ -20,6 +21,9 @@ _ITEM = (
     '{"id":"msg_1","content":[{"annotations":[],"text":"WISE Col Größe","type":"output_text","logprobs":null}],'
     '"role":"assistant","status":"completed","type":"message"}'
 )
+
+_ARGUMENTS = '{\\"at\\": \\"Lucca\\"}'
+_CALL = f'{{"id":"fc_1","call_id":"call_1","type":"function_call","name":"weather","arguments":"{_ARGUMENTS}"}}'
 
 
 def event(kind: str, rest: str, number: int = 0) -> bytes:
@@ -48,6 +52,18 @@ class ResponsesContract(EndpointContract):
     answer = "WISE Col Größe"
     usage: ClassVar[dict[str, Any] | None] = USAGE
     whole = f'{{"id":"resp_2","object":"response","output":[{_ITEM}],"status":"completed",{_USAGE}}}'.encode()
+    calling = (
+        (
+            event("response.output_item.added", f'"item":{_CALL.replace(_ARGUMENTS, "")},"output_index":0'),
+            event("response.function_call_arguments.delta", '"delta":"{\\"at\\": ","item_id":"fc_1","output_index":0'),
+            event("response.function_call_arguments.delta", '"delta":"\\"Lucca\\"}","item_id":"fc_1","output_index":0'),
+            event("response.function_call_arguments.done", f'"arguments":"{_ARGUMENTS}","item_id":"fc_1","output_index":0'),
+            event("response.output_item.done", f'"item":{_CALL},"output_index":0'),
+            event("response.completed", f'"response":{{"id":"resp_1","status":"completed","output":[{_CALL}],{_USAGE}}}'),
+        ),
+        (f'{{"id":"resp_2","object":"response","output":[{_CALL}],"status":"completed",{_USAGE}}}'.encode(),),
+    )  # fmt: skip
+    called = (ToolCall("call_1", "weather", '{"at": "Lucca"}'),)
     silent = (
         b"[DONE]",
         event("response.in_progress", '"response":{"id":"resp_1"}'),

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 from aiperf import BadResponse, Delta, Message
 from aiperf.sdk.endpoint import decoded
-from aiperf.sdk.model import REFUSED
+from aiperf.sdk.model import REFUSED, ToolCall
 from aiperf_dialects.growing import BatchReader
+from aiperf_dialects.tool_calls import called
 from msgspec import Raw, Struct
 
 PREVIOUS = "previous_response_id"
@@ -93,6 +94,13 @@ class ResponsesReader(BatchReader[_Event]):
     def replay(self) -> Sequence[Message] | None:
         items = [item for item in self._items.values() if item.get("type") not in _NOT_REPLAYED]
         return [Message.of(item) for item in items] or None
+
+    def tool_calls(self) -> Sequence[ToolCall]:
+        """The calls that wait for an output; a result carries the ``call_id``."""
+        items = (item for item in self._items.values() if item.get("type") in ("function_call", "custom_tool_call"))
+        return [
+            called(item.get("call_id") or item.get("id"), item.get("name"), item.get(_CALLS[item["type"]][1])) for item in items
+        ]
 
     def state(self) -> dict[str, Any]:
         return {} if self._id is None else {PREVIOUS: self._id}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aiperf.sdk.model import ToolCall
 from aiperf.testing import EndpointContract
 
 from acme_dialects.letters import Letters
@@ -36,6 +37,15 @@ class LettersContract(EndpointContract):
         b'{"type":"text","text":"new define"}],"stop_reason":"max_tokens",'
         b'"usage":{"cache_read_input_tokens":21,"input_tokens":1,"output_tokens":4}}'
     )
+    calling = (
+        (
+            b'{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t1","name":"find","input":{}}}',
+            b'{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\\"word\\":"}}',
+            b'{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"\\"key\\"}"}}',
+        ),
+        (b'{"type":"message","content":[{"type":"tool_use","id":"t1","name":"find","input":{"word":"key"}}]}',),
+    )
+    called = (ToolCall("t1", "find", '{"word":"key"}'),)
     silent = (b'{"type":"ping"}', b'{"type":"message_stop"}', b'{"type":"content_block_stop","index":0}')
     failure = b'{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Message, Turn, in_band_error, unreadable
 from aiperf.sdk.endpoint import Reader
+from aiperf.sdk.model import ToolCall
 from msgspec import Struct
 
 _TEXT = {"text": "text", "text_delta": "text", "thinking": "thinking", "thinking_delta": "thinking"}
@@ -29,9 +30,17 @@ class _Event(Struct, gc=False):
 
 
 _read = msgspec.json.Decoder(_Event).decode
+_read_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _text(given: dict[str, Any]) -> str:
+    return msgspec.json.encode(given).decode()
 
 
 def _delta(part: dict[str, Any]) -> Delta:
+    if part.get("type") in ("tool_use", "input_json_delta"):
+        given = part.get("input")
+        return Delta(tool=part.get("name", "") + part.get("partial_json", "") + (_text(given) if given else ""))
     text = part.get(_TEXT.get(part.get("type", ""), ""), "")
     return Delta(reasoning=text) if "thinking" in part else Delta(text)
 
@@ -68,6 +77,8 @@ class Letter(Reader):
             return _delta(event.content_block)
         if event.type == "content_block_delta" and event.delta is not None:
             block = self._blocks.setdefault(event.index, {"type": "text", "text": ""})
+            if "partial_json" in event.delta:
+                block["json"] = block.get("json", "") + event.delta["partial_json"]
             for field in ("text", "thinking", "signature"):
                 if field in event.delta:
                     block[field] = block.get(field, "") + event.delta[field]
@@ -83,7 +94,7 @@ class Letter(Reader):
         deltas = list(map(_delta, self._blocks.values()))
         return Delta(
             text="".join(delta.text for delta in deltas), reasoning="".join(delta.reasoning for delta in deltas),
-            usage=event.usage, finish=event.stop_reason,
+            tool="".join(delta.tool for delta in deltas), usage=event.usage, finish=event.stop_reason,
         )  # fmt: skip
 
     def close(self) -> Delta | None:
@@ -92,7 +103,13 @@ class Letter(Reader):
         return None
 
     def replay(self) -> Sequence[Message]:
-        return (Message.of({"role": "assistant", "content": [self._blocks[index] for index in sorted(self._blocks)]}),)
+        blocks = (dict(self._blocks[index]) for index in sorted(self._blocks))
+        sent = [block | {"input": _read_object(block.pop("json"))} if block.get("json") else block for block in blocks]
+        return (Message.of({"role": "assistant", "content": sent}),)
+
+    def tool_calls(self) -> Sequence[ToolCall]:
+        calls = (self._blocks[index] for index in sorted(self._blocks) if self._blocks[index].get("type") == "tool_use")
+        return [ToolCall(call["id"], call["name"], call.get("json") or _text(call["input"])) for call in calls]
 
     def state(self) -> dict[str, Any]:
         return {} if self._container is None else {"container": self._container}

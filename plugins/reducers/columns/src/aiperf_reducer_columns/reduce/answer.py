@@ -19,7 +19,7 @@ from aiperf.parts.segments import Read
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
-from aiperf.sdk.model import REFUSED, Delta
+from aiperf.sdk.model import REFUSED, Delta, ToolCall
 from aiperf.sdk.sse import Event, Messages
 from aiperf.sdk.transport import END_MARKER
 
@@ -62,6 +62,7 @@ class Answer:
     choices: of several answers to the request, text and reasoning of each; empty for one.  apart: the server's counts of each,
     where it counts each by itself, in place of *usage*; unread_usage: they can't be told apart.
     unreadable: events that could not be read; unreadable_ns: the first of them, where it came before all content.
+    tool_calls: of a graded answer, the first choice's; no_tool_calls: why they can't be told, None where they can.
     events, first_event_ns, last_event_ns: of a stream's events that say more than usage, a role alone included.
     """
 
@@ -88,6 +89,8 @@ class Answer:
     choices: list[tuple[str, str]] = field(default_factory=list)
     apart: list[Any] = field(default_factory=list)
     unread_usage: bool = False
+    tool_calls: tuple[ToolCall, ...] = ()
+    no_tool_calls: str | None = None
 
     @property
     def reason(self) -> str | None:

@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 from aiperf.parts.journal import Store
 from aiperf.sdk.columns import ABSENT, Floats
-from aiperf.sdk.endpoint import sent_settings
 from aiperf.sdk.plan import TargetPlan
 from aiperf.sdk.redaction import shown_fields
 
@@ -26,7 +25,7 @@ def settings(store: Store, target: TargetPlan, entries: list[int], turns: list[i
     found = []
     for entry, turn in zip(entries, turns, strict=True):
         told = store.told(entry, turn)
-        sent = sent_settings(told.settings, told.extra, target)
+        sent = target.sent(told.settings, told.extra)
         key = msgspec.json.encode(sent)  # a benchmark has few
         if key not in texts:
             texts[key] = msgspec.json.encode(shown_fields(sent)).decode() if sent else None

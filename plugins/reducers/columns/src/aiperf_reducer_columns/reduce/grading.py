@@ -11,6 +11,7 @@ from aiperf.parts.journal import Store
 from aiperf.parts.loading import calls, failure, load, why
 from aiperf.sdk.columns import GRADE_COLUMNS, Column
 from aiperf.sdk.grader import Case, Grade, Grader, takes_case
+from aiperf.sdk.model import ToolCall
 from aiperf.sdk.plan import Plan
 from msgspec import Struct
 
@@ -31,13 +32,14 @@ class Pending(Struct, frozen=True, omit_defaults=True):
     reasoning: str = ""
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class Graded(Struct, frozen=True, omit_defaults=True):
     """The grade of a request with an expected answer, and all that grading it again takes.
 
     response: the text that the grader read.  grade: None where grading was impossible; *ungraded* says why.
-    pending: the answer that a slow grader has yet to grade; None otherwise.
+    pending: the answer that a slow grader has yet to grade; None otherwise.  tool_calls: of the answer.
     """
 
     expected: str
@@ -46,6 +48,7 @@ class Graded(Struct, frozen=True, omit_defaults=True):
     grade: Grade | None = None
     ungraded: str | None = None
     pending: Pending | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class Grading:
@@ -57,6 +60,8 @@ class Grading:
         self._slow = plan.plugins.grading_timeout_s is not None
         self._grader: Grader | None = None if self._ref is None or self._slow else load(self._ref)(options(self._ref))
         self._takes_case = self._grader is not None and takes_case(self._grader)
+        self.wanted = self._ref is not None
+        """Whether answers are graded."""
 
     def of(self, entry: int, turn: int, answer: Answer, failed: str | None) -> Graded | None:
         """The grade of the answer, or of its first choice; None where nothing is expected.
@@ -70,10 +75,13 @@ class Grading:
             return None
         if failed is not None:
             return Graded(asked.expected, asked.task, ungraded=failed)
+        if answer.no_tool_calls is not None:
+            return Graded(asked.expected, asked.task, answer.text, ungraded=answer.no_tool_calls)
         text, reasoning = answer.choices[0] if answer.choices else (answer.text, answer.reasoning)
-        response, pending = text or reasoning, Pending(text, reasoning, answer.finish, answer.usage)
+        calls_of = answer.tool_calls
+        response, pending = text or reasoning, Pending(text, reasoning, answer.finish, answer.usage, calls_of)
         if self._grader is None:
-            return Graded(asked.expected, asked.task, response, ungraded=NOT_YET, pending=pending)
+            return Graded(asked.expected, asked.task, response, ungraded=NOT_YET, pending=pending, tool_calls=calls_of)
         if self._ref.key in calls.left:
             return Graded(asked.expected, asked.task, response, ungraded="the grader was left behind")
         try:
@@ -84,8 +92,9 @@ class Grading:
                     grade = checked(self._grader.grade(asked.expected, response))
         except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
             self._report(str(self._ref), failure(self._ref, "failed", error).message)
-            return Graded(asked.expected, asked.task, response, ungraded=f"the grader failed: {why(error)}")
-        return Graded(asked.expected, asked.task, response, grade)
+            failed = f"the grader failed: {why(error)}"
+            return Graded(asked.expected, asked.task, response, ungraded=failed, tool_calls=calls_of)
+        return Graded(asked.expected, asked.task, response, grade, tool_calls=calls_of)
 
 
 def case_of(store: Store, entry: int, number: int, answer: Pending) -> Case:
@@ -94,6 +103,7 @@ def case_of(store: Store, entry: int, number: int, answer: Pending) -> Case:
     return Case(
         expected=turn.expected or "", task=turn.task, repeat=turn.repeat, turn=turn, conversation_id=conversation.id,
         number=number, text=answer.text, reasoning=answer.reasoning, finish_reason=answer.finish_reason, usage=answer.usage,
+        tool_calls=answer.tool_calls,
     )  # fmt: skip
 
 

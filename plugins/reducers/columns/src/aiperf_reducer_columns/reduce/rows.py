@@ -34,6 +34,7 @@ from aiperf_reducer_columns.reduce.live import Reduced
 from aiperf_reducer_columns.reduce.prompts import Prompts
 from aiperf_reducer_columns.reduce.request_errors import FIRST_BYTES, Report, RequestErrors
 from aiperf_reducer_columns.reduce.several_answers import Choices, prompts_in
+from aiperf_reducer_columns.reduce.tool_calls import has_tool_calls, tool_calls
 from aiperf_reducer_columns.reduce.usage import Usage, read_usage
 from aiperf_reducer_columns.statistics.phase_counts import CLIENT_LIMIT, CUT, EMPTY, FAILED
 
@@ -225,6 +226,11 @@ class RowMaker:
             answer = read_answer(reads, reader, streamed=streamed, repeats=repeats, empty=empty, framing=framing)
             if choices is not None:
                 choices.put_apart(answer)
+            if self._grading.wanted and answer.error is None and has_tool_calls(answer):
+                try:
+                    answer.tool_calls = tool_calls(reads, self._endpoint.reader, streamed=streamed, framing=framing)
+                except Exception as error:  # noqa: BLE001  # code of a plugin
+                    answer.no_tool_calls = f"the endpoint can't tell the tool calls: {why(error)}"
         else:
             answer = Answer(whole=not flags & STREAMED)  # an event stream may end without any event
         trailers = request.texts.get("trailers")
