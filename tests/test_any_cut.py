@@ -101,7 +101,8 @@ def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary
         for phase, event, at_ms in ((0, "begin", 0), (0, "end", 40), (1, "begin", 20), (1, "end", ENDS_MS))
     ]
     for index, batches in enumerate(cut):
-        pipeline = Pipeline(catalogue(made.plan, Plain), made.journal, str(index), groupings(made.plan))
+        known = catalogue(made.plan, Plain)
+        pipeline = Pipeline(known, made.journal, str(index), groupings(made.plan, known))
         pipeline.begins_ns = {0: 0.0, 1: 20.0 * MS}
         for batch in batches:
             pipeline.feed(pipeline.score(batch))

@@ -137,6 +137,9 @@ HELD = {
         "test_metric_errors.py::test_servers_that_say_the_context_is_full_are_understood",
         "test_metrics.py::test_a_context_that_is_full_is_told_from_other_failures",
     ),
+    "results by the values of a text, such as a model or a task": (
+        "test_by_text.py::test_each_task_has_its_requests_and_results",
+    ),
     "results of each of several URLs": (
         "test_slices.py::test_urls_and_kinds_of_failure_have_their_own_numbers",
     ),

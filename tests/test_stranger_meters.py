@@ -33,7 +33,7 @@ def aiperf(tmp_path_factory: pytest.TempPathFactory) -> Program:
 def run(aiperf: Program, shared_simulator: Simulator) -> Done:
     """A run of two reducers."""
     done = aiperf(
-        "profile", "--model", "m", "--url", shared_simulator.url, "--endpoint-type", "metered", "--streaming", "--tokenizer",
+        "profile", "--model", "m,n", "--url", shared_simulator.url, "--endpoint-type", "metered", "--streaming", "--tokenizer",
         "builtin", "--isl", 20, "--osl", 6, "--request-count", 12, "--ui", "none", "--workers", 2,
         "--request-rate", 300, "--record-processors", 2, "--export-level", "raw",
         "--slice-duration", 0.01,
@@ -65,7 +65,9 @@ def test_metrics_read_the_numbers_of_answers(run: Done) -> None:
 def test_a_fold_is_merged_over_reducers_and_slices_and_again_in_a_report(aiperf: Program, run: Done, tmp_path: Path) -> None:
     expected = spent(run)
     typical = math.exp(math.fsum(map(math.log, expected)) / 12)
-    assert run.json()["typical_energy"] == {"unit": "kJ", "avg": pytest.approx(typical)}
+    found = run.json()["typical_energy"]
+    assert (found["unit"], found["avg"], found["ci_level"]) == ("kJ", pytest.approx(typical), 0.95)
+    assert found["ci_low"] <= typical <= found["ci_high"]
     records = run.lines("profile_export.jsonl")
     energies = [math.log(line["metrics"]["energy"]["value"]) for line in records]
     assert len(energies) == 12 and len({line["metadata"]["record_processor_id"] for line in records}) == 2
@@ -86,6 +88,27 @@ def test_a_metric_reads_metrics_analyses_and_telemetry_of_other_packages(run: Do
     for part in (part for part in slices if "energy" in part and "effective_concurrency" in part):
         assert part["haste"]["avg"] == pytest.approx(part["patience"]["avg"] / 100 * part["effective_concurrency"]["avg"])
         assert part["energy_per_metre"]["avg"] == pytest.approx(1000 * part["energy"]["sum"] / 2.5)
+
+
+def test_metrics_are_given_by_a_text_and_again_in_a_report(aiperf: Program, run: Done, tmp_path: Path) -> None:
+    models = [row["payload"]["model"] for row in run.lines("profile_export_raw.jsonl")]
+    by_model: dict[str, list[float]] = {}
+    for model, energy in zip(models, spent(run), strict=True):
+        by_model.setdefault(model, []).append(energy)
+    groups = run.json()["groups"]
+    assert [(group["text"], group["key"], group["started"]) for group in groups] == [("model", "m", 6), ("model", "n", 6)]
+    for group in groups:
+        energies = by_model[group["key"]]
+        assert group["outcomes"] == {"completed": 6} and set(group["metrics"]) == {"energy", "typical_energy"}
+        assert group["metrics"]["energy"]["sum"] == pytest.approx(sum(energies))
+        typical = group["metrics"]["typical_energy"]
+        assert typical["avg"] == pytest.approx(math.exp(math.fsum(map(math.log, energies)) / 6))
+        assert typical["ci_low"] <= typical["avg"] <= typical["ci_high"]
+        assert run.json()[f"energy.model.{group['key']}"] == group["metrics"]["energy"]
+    rows = [row for row in csv.reader((run.artifacts / "profile_export_aiperf.csv").read_text().splitlines()) if row]
+    assert ["Metric", "ci_low", "ci_high", "ci_level"] in rows
+    again = aiperf("report", run.copy(tmp_path / "by-model").artifacts, "--json")
+    assert again.code == 0 and json.loads(again.out)["groups"] == groups
 
 
 def test_without_telemetry_the_metric_is_absent_with_a_sentence(aiperf: Program, run: Done, tmp_path: Path) -> None:

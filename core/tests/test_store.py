@@ -290,3 +290,20 @@ def test_the_query_of_the_given_path_is_not_written(tmp_path: Path) -> None:
     assert "hush" not in (tmp_path / "dataset.json").read_text()
     assert [shape.path for shape in Store(tmp_path, path).shapes] == [path, "/other?n=1"]
     assert Store(tmp_path).shapes[0].path == "/v1/x?<redacted>"
+
+
+def test_a_turn_has_its_task_with_or_without_an_expected_answer(tmp_path: Path) -> None:
+    asked = Turn(("1 + 1",), task="sums"), Turn(("2 + 2",), expected="4"), Turn(("3 x 3",), task="products", expected="9")
+    with StoreWriter(tmp_path) as writer:
+        for number, turn in enumerate(asked):
+            conversation = Conversation(f"c{number}", (turn,))
+            writer.add(conversation, [[HttpRequest("/", b"{}")]])
+    store = Store(tmp_path)
+    assert store.tasks([2, 0, 1, 2], [0, 0, 0, 0]) == ["products", "sums", None, "products"]
+
+
+def test_a_data_set_without_tasks_has_none(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path) as writer:
+        writer.add(Conversation("c", (Turn(("1 + 1",), expected="2"),)), [[HttpRequest("/", b"{}")]])
+    store = Store(tmp_path)
+    assert not store.tasked and store.tasks([0, 0], [0, 0]) == [None, None]

@@ -28,7 +28,7 @@ import math
 import mmap
 import os
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -76,6 +76,7 @@ class _About(Struct, frozen=True):
     counts_add_up: bool = False
     repeats: bool = False
     settings: bool = False
+    tasked: bool = False
 
 
 class Expectation(Struct, frozen=True):
@@ -125,8 +126,8 @@ class StoreWriter:
         self._turns = self._body_end = self._conversation_end = self._flushed_bytes = self._splices_end = 0
         self._media = False
         self._pool = MediaWriter(directory)
-        self.graded = self.repeats = self.settings = False
-        """Whether any turn has an expected answer; a number of its repeat; settings."""
+        self.graded = self.repeats = self.settings = self.tasked = False
+        """Whether any turn has an expected answer; a number of its repeat; settings; a task."""
         self.counts_add_up = False
         """Whether the run's tokenizer promises so."""
         self.entries = 0
@@ -173,6 +174,7 @@ class StoreWriter:
             self.graded |= turn.expected is not None
             self.repeats |= turn.repeat is not None
             self.settings |= bool(turn.settings)
+            self.tasked |= turn.task is not None
             tokens = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
             row = (
                 self._shapes_of(requests[index]),
@@ -279,14 +281,15 @@ class StoreWriter:
 
     def _write_about(self) -> bool:
         """Write ``dataset.json``, and say whether it changed."""
-        known = len(self._shapes), self.max_turns, self._media, self.graded, bool(self._pool), self.repeats, self.settings
+        about_turns = self.graded, self.repeats, self.settings, self.tasked
+        known = len(self._shapes), self.max_turns, self._media, bool(self._pool), *about_turns
         if known == self._about:
             return False
         self._about, draft = known, self._directory / ".dataset.json.draft"
         shapes = with_path(self._shapes, self._path, without_secrets(self._path or ""))
         about = _About(
             shapes, self._models, self.max_turns, self._media, self.graded, _TURN, self.counts_add_up, self.repeats,
-            self.settings,
+            self.settings, self.tasked,
         )  # fmt: skip
         private(draft).write_bytes(msgspec.json.encode(about))
         draft.replace(self._directory / "dataset.json")
@@ -373,7 +376,7 @@ class Store:
         self.shapes += with_path(about.shapes[len(self.shapes) :], without_secrets(self._path or ""), self._path)
         self.max_turns, self._models, self._media, self.graded = about.max_turns, about.models, about.media, about.graded
         self._width, self.counts_add_up = about.turn_fields, about.counts_add_up
-        self.repeats, self.settings = about.repeats, about.settings
+        self.repeats, self.settings, self.tasked = about.repeats, about.settings, about.tasked
         self._rows = len(self._entries) // _ENTRY
         with suppress(FileNotFoundError):
             self._places = memoryview(_mapped(self._directory / "dataset.places")).cast("q")
@@ -494,6 +497,16 @@ class Store:
     def told(self, entry: int, turn: int) -> Expectation:
         """What results tell of the turn."""
         return _decode_expectations(self._packed(entry)).turns[turn]
+
+    def tasks(self, entries: Iterable[int], turns: Iterable[int]) -> list[str | None]:
+        """The task of each of these turns; None where it has none."""
+        if not self.tasked:
+            return [None for _ in entries]
+        read, known = self._packed, dict[int, tuple[Expectation, ...]]()
+        return [
+            (known.get(entry) or known.setdefault(entry, _decode_expectations(read(entry)).turns))[turn].task
+            for entry, turn in zip(entries, turns, strict=True)
+        ]
 
     def images(self, entry: int, turn: int) -> int:
         """Number of pictures in the turn's request, with those of its history."""

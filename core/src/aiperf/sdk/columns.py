@@ -137,9 +137,9 @@ POLL_GAP = "poll_gap_ns"
 (ns), by which its latency may be too long.  Such batches have the text ``legs``: JSON of :class:`Leg`."""
 REPEAT = "repeat"
 """A column of every batch: how often the request's problem was asked before (``Turn.repeat``); absent where each comes once."""
-TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error", "finish_reason")
+TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error", "finish_reason", "task")
 """Texts of every batch; ``error`` is the JSON of ErrorDetails; ``finish_reason`` as the server sent it, the different ones of
-several answers to a request joined with ``", "``."""
+several answers to a request joined with ``", "``; ``task`` that of the turn, None where the data set gives none."""
 RECONNECTS = ("closed_before_write", "unacknowledged")
 """Why a request went to a new connection: the open one had closed before the request was written to it; or the server had
 closed it and acknowledged nothing of the request, which was written a second time."""

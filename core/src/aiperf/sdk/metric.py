@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Bounds, Column, Floats, RecordBatch
     from aiperf.sdk.raw_values import RawValues
-    from aiperf.sdk.summary import Result, SeriesSummary
+    from aiperf.sdk.summary import Interval, Result, SeriesSummary
 
 
 class Unit(enum.Enum):
@@ -111,7 +112,8 @@ class Aggregation(enum.Enum):
 class PluginFold:
     """A statistic of a plugin in place of the kernel's: ``fold = GeometricMean`` in a metric.  Made without arguments.
 
-    The kernel makes one for each phase, and for each time slice and URL of it, in each reducer, adds values as requests finish,
+    The kernel makes one for each phase, and for each time slice, URL and group of it, in each reducer, adds values as requests
+    finish,
     and merges those of all reducers; ``aiperf report`` does so again.  Neither the order of values nor the grouping and order
     of merges may change the result.  An exception switches the metric off, with one sentence.  ``adjusted``, ``since`` and
     ``arriving`` of a metric need the kernel's statistics.
@@ -137,6 +139,12 @@ class PluginFold:
     def counts(self) -> Mapping[str, int]:
         """Counts by name, which files show in place of statistics; {} where there are none."""
         return {}
+
+    def interval(self) -> Interval | None:
+        """The interval in which the true mean lies with a certain probability, in the metric's unit; None where there is none.
+        One whose ends aren't finite, or whose level isn't between 0 and 1, is an error of the fold.
+        """
+        return None
 
     def result(self) -> float | Mapping[str, float] | None:
         """One number, shown as ``avg``, or statistics with names of ``aiperf.sdk.summary.STATISTICS`` and ``count``; all but
@@ -193,6 +201,10 @@ class MetricDeclaration:
     watched: computed only while somebody looks at live numbers; *hidden*, and no other metric needs it.
     rises, falls: columns, and metrics in *needs*, that make the value greater, or smaller, the greater they are.  Where one of
     them is an estimate, because reads were merged, the value then has bounds.
+    by: texts of a batch (``task``, ``model``, or one of the endpoint's ``texts``) for whose values the metric is given, too, in
+    ``Summary.groups``.  A RunMetric is computed of the requests with that value; results of an Analysis are absent there.
+    group_tags: by text in *by*, a tag with ``{key}`` under which the results of a phase have each group's result as well:
+    ``{"task": "accuracy.task.{key}"}``.
     """
 
     tag: str
@@ -212,6 +224,8 @@ class MetricDeclaration:
     watched: bool = False
     rises: tuple[str, ...] = ()
     falls: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    group_tags: Mapping[str, str] = MappingProxyType({})
 
     @property
     def shown(self) -> AnyUnit:
@@ -352,7 +366,7 @@ class Totals(Protocol):
 
 
 class RunMetric(MetricDeclaration):
-    """One number per run, phase, time slice and URL, derived from folded metrics, results of analyses and telemetry."""
+    """One number per run, phase, time slice, URL and group, derived from folded metrics, results of analyses and telemetry."""
 
     per_record = False
 

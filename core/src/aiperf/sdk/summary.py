@@ -29,12 +29,21 @@ _ENTRY = ("avg", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "m
 _PERCENTILES = tuple(name for name in _ENTRY if percentile(name) is not None)
 
 
+class Interval(Struct, frozen=True):
+    """An interval from *low* to *high* that holds the true value with the probability *level*, above 0 and below 1."""
+
+    low: float
+    high: float
+    level: float
+
+
 class Result(Struct, frozen=True):
     """The result of a metric, in its display unit.
 
     *stats* has the keys of STATISTICS and ``count`` for a distribution, ``avg`` alone for anything else; and percentiles that
     were asked for, such as ``p99.9``.
     counts: counts by name in place of statistics, of a :class:`aiperf.sdk.metric.PluginFold`.
+    interval: the confidence interval of the mean, where such a fold gives one.
     lower, upper: bounds of the same, where merged reads hide when some content came.  Of lists, each of *stats* but mean, sum
     and deviation is then their midpoint.
     """
@@ -49,6 +58,7 @@ class Result(Struct, frozen=True):
     lower: dict[str, float] = {}
     upper: dict[str, float] = {}
     counts: dict[str, int] = {}
+    interval: Interval | None = None
 
     @property
     def distribution(self) -> bool:
@@ -64,7 +74,12 @@ class Result(Struct, frozen=True):
         counts = {name: int(value) for name, value in values.items() if name in ("count", "censored")}
         sides = {"lower": self.lower, "upper": self.upper} if self.lower else {}
         bounds = {side: {name: known[name] for name in order if name in known} for side, known in sides.items()}
-        return {"unit": self.unit, **values, **counts, **bounds} if values else {}
+        return {"unit": self.unit, **values, **counts, **bounds, **self._confidence()} if values else {}
+
+    def _confidence(self) -> dict[str, float]:
+        """The interval as files have it; empty where there is none."""
+        known = self.interval
+        return {} if known is None else {"ci_low": known.low, "ci_high": known.high, "ci_level": known.level}
 
     def _order(self) -> tuple[str, ...]:
         """The names of statistics in the order of the reference's JSON files, further percentiles among its own."""
@@ -216,6 +231,22 @@ class UrlSummary(Struct, frozen=True):
     errors: tuple[ErrorCount, ...] = ()
 
 
+class GroupSummary(Struct, frozen=True):
+    """The requests of a phase whose *text* is *key*: those of a task, of a model.
+
+    phase: its index.  results: of metrics that name the text in ``by``.  Rates are over the whole phase: those of all groups
+    add up to the phase's.  started, outcomes, errors: as those of :class:`UrlSummary`.
+    """
+
+    text: str
+    key: str
+    phase: int
+    results: dict[str, Result]
+    started: int = 0
+    outcomes: dict[str, int] = {}
+    errors: tuple[ErrorCount, ...] = ()
+
+
 class PhaseSummary(Struct, frozen=True):
     """One phase: its results and its window in wall-clock ns."""
 
@@ -331,6 +362,8 @@ class Summary(Struct, frozen=True):
     are known; only where requests were cut off.  :func:`survivors` gives the results that must be shown beside the plain ones.
     run_warnings: the part of *warnings* that comes from the run itself, which a report repeats.
     slices: in the order of time, without gaps.  urls: as listed by the user, where there are several.
+    groups: of every phase, by the texts that metrics name in ``by``: phases in their order, then texts and keys by name, at
+    most 1,000 keys of a text in a phase.
     telemetry: samples taken beside the load, by source.
     tables: of the plugins of the category tables, in their order.  directory: of the run's files, as an absolute path; "" in a
     summary that was not made from a run's directory.  study_id: of the study that the run is a part of, "" for a run by itself.
@@ -370,6 +403,7 @@ class Summary(Struct, frozen=True):
     tables: tuple[SummaryTable, ...] = ()
     directory: str = ""
     study_id: str = ""
+    groups: tuple[GroupSummary, ...] = ()
 
 
 SURVIVOR_SHARE = 0.01
@@ -391,6 +425,7 @@ def survivors(summary: Summary) -> list[Result]:
 
 
 __all__ = [
-    "STATISTICS", "USUAL_ENDS", "Arrivals", "DeliveredLoad", "ErrorCount", "Measurement", "PhaseSummary", "PluginUsed",
-    "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary", "TargetSummary", "UrlSummary", "survivors",
+    "STATISTICS", "USUAL_ENDS", "Arrivals", "DeliveredLoad", "ErrorCount", "GroupSummary", "Interval", "Measurement",
+    "PhaseSummary", "PluginUsed", "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary",
+    "TargetSummary", "UrlSummary", "survivors",
 ]  # fmt: skip

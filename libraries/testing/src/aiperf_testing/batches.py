@@ -54,6 +54,7 @@ def sample_batch(count: int = 24, seed: int = 7, numbers: Iterable[str] = ()) ->
     error = '{"message":"busy","type":"Service Unavailable","code":503}'
     texts: dict[str, list[str | None]] = {name: [f"{name}-{i}" for i in range(count)] for name in _TEXTS}
     texts["error"] = [error if fault else None for fault in failed]
+    texts["task"] = [f"task-{i % 3}" if i % 5 else None for i in range(count)]
     return RecordBatch(columns, ~failed, texts)
 
 

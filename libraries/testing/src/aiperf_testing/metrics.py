@@ -21,10 +21,11 @@ from aiperf.sdk.metric import (  # isort: skip
 )  # fmt: skip
 from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.sdk.statistics import percentile
-from aiperf.sdk.summary import STATISTICS, Result, SeriesSummary
+from aiperf.sdk.summary import Result
 
 from aiperf_testing.batches import absent, assert_same, columns_of, sample_batch, taken
 from aiperf_testing.findings import shown, unlike
+from aiperf_testing.made_up_totals import Known
 from aiperf_testing.pipeline import FoldResult
 
 
@@ -215,7 +216,7 @@ class MetricContract:
 
     def test_the_result_of_its_fold_can_be_shown(self) -> None:
         fold = self._fold(self._values())
-        stats = FoldResult(fold.result(), 1).statistics(self.metric.scale) or {}
+        stats = FoldResult(fold.result(), 1, interval=fold.interval()).statistics(self.metric.scale) or {}
         assert stats or fold.counts(), "its fold has no result for the test batch"
         assert all(map(math.isfinite, stats.values())), "its fold has no result for the test batch"
         kernels = not (self.metric.adjusted or self.metric.since is not None or self.metric.arriving)
@@ -235,49 +236,30 @@ def _numbers(metric: MetricDeclaration, needed: Iterable[Metric]) -> list[str]:
 
 def _alike(fold: PluginFold, other: PluginFold) -> bool:
     """Whether two folds have one result, but for rounding."""
-    stats, others = (FoldResult(each.result(), 1).statistics(1.0) or {} for each in (fold, other))
+    stats, others = ({**(FoldResult(each.result(), 1).statistics(1.0) or {}), **_ends(each)} for each in (fold, other))
     return fold.counts() == other.counts() and stats.keys() == others.keys() and all(
         math.isclose(value, others[name], rel_tol=1e-9, abs_tol=1e-12) for name, value in stats.items()
     )
 
 
-class Known:
-    """Totals of a made-up run in which every metric has the same *number*; None knows no value.
-
-    *asked*: the tags that were read.
-    """
-
-    def __init__(self, number: float | None) -> None:
-        self.duration_s = self.window_s = number
-        self.valid = self.failed = int(number or 0)
-        self.asked: set[str] = set()
-        self._number = number
-
-    def value(self, tag: str) -> float | None:
-        self.asked.add(tag)
-        return self._number
-
-    def sum(self, tag: str) -> float | None:
-        return self.value(tag)
-
-    def count(self, tag: str) -> int:
-        return int(self.value(tag) or 0)
-
-    def statistic(self, tag: str, name: str) -> float | None:
-        return self.value(tag)
-
-    def series(self, source: str, name: str, **labels: str) -> list[SeriesSummary]:
-        if self._number is None:
-            return []
-        stats = dict.fromkeys((*STATISTICS, "count", "total", "rate"), self._number)
-        return [SeriesSummary(source, 0, name, "gauge", "", labels, "", stats)]
+def _ends(fold: PluginFold) -> dict[str, float]:
+    """The interval's ends and level."""
+    known = fold.interval()
+    return {} if known is None else {"low": known.low, "high": known.high, "level": known.level}
 
 
 def _check_declared(metric: MetricDeclaration) -> None:
-    assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.tag), (
-        unlike(metric.tag, "lower-case letters, digits and _", "files and options name it so")
+    assert re.fullmatch(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*", metric.tag), (
+        unlike(metric.tag, "lower-case letters, digits and _, with dots between words", "files and options name it so")
     )
     assert metric.title, "the metric has no title: reports show it"
+    assert not isinstance(metric.by, str) and all(metric.by), (
+        unlike(metric.by, "a tuple of names of texts", 'by = ("task",) gives the metric for each task, too')
+    )
+    for text, tag in metric.group_tags.items():
+        assert text in metric.by and "{key}" in tag, (
+            unlike(tag, "a tag with {key}, of a text in by", "the results of a group stand among the phase's under it")
+        )
     for unit in (metric.unit, metric.shown):
         assert isinstance(unit, Unit | PluginUnit), (
             unlike(unit, "a Unit or a PluginUnit", "for example Unit.COUNT or PluginUnit('J', 'energy')")

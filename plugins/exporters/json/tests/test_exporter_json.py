@@ -9,6 +9,7 @@ from aiperf.sdk.summary import (
     Arrivals,
     DeliveredLoad,
     ErrorCount,
+    GroupSummary,
     PhaseSummary,
     PluginUsed,
     Quantiles,
@@ -82,9 +83,11 @@ def written(tmp_path, summary: Summary) -> dict:
 def test_every_field_there_can_be_is_in_the_schema(tmp_path):
     survived = {name: LATENCY[name] for name in ("p50", "p90", "p99")} | {"count": 25.0, "censored": 5.0}
     url = UrlSummary("http://a", SUMMARY.results, 12, {"completed": 10, "cut": 2}, SUMMARY.errors)
+    group = GroupSummary("task", "sums", 1, SUMMARY.results, 12, {"completed": 10, "cut": 2}, SUMMARY.errors)
     full = replace(
         SUMMARY, complete=False, incomplete_reason="the run was cancelled", warnings=("slow",), urls=(url, url),
-        outcomes={"completed": 20, "failed": 5}, survival={"request_latency": Result("request_latency", "", "ms", survived)},
+        outcomes={"completed": 20, "failed": 5}, groups=(group,),
+        survival={"request_latency": Result("request_latency", "", "ms", survived)},
         telemetry=(SourceSummary("vitals", "acme-vitals", "1.3.0", 0.5, 7, 1, 2),), finish_reasons={"stop": 20, "odd": 5},
         tables=(SummaryTable("queues", "Queues", (TableColumn("engine"),), (("a",),), ("shared",), package="acme 1.2"),),
     )  # fmt: skip

@@ -14,7 +14,7 @@ _UNITLESS = ("count", "requests")
 
 
 class SummaryCsv(SummaryExporter):
-    """``profile_export_aiperf.csv``: metrics with percentiles, metrics with one value, and why answers ended.
+    """``profile_export_aiperf.csv``: metrics with percentiles, metrics with one value, intervals, and why answers ended.
 
     An empty line stands between them.
     """
@@ -44,6 +44,10 @@ def table(summary: Summary, columns: Sequence[str] = STATISTICS) -> Iterator[lis
     if single:
         yield ["Metric", "Value"]
         yield from ([name(result), cell(result.stats.get("avg"))] for result in single)
+    if intervals := [(result, result.interval) for result in results if result.interval is not None]:
+        yield []
+        yield ["Metric", "ci_low", "ci_high", "ci_level"]
+        yield from ([name(result), f"{one.low:.4f}", f"{one.high:.4f}", f"{one.level:g}"] for result, one in intervals)
     if summary.finish_reasons:
         if results:
             yield []

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiperf import Result, Summary
-from aiperf.sdk.summary import ErrorCount, PhaseSummary, SourceSummary, TargetSummary, UrlSummary
+from aiperf.sdk.summary import ErrorCount, GroupSummary, PhaseSummary, SourceSummary, TargetSummary, UrlSummary
 from aiperf.sdk.table import SummaryTable
 
 SCHEMA_VERSION = "1.4"
@@ -49,6 +49,7 @@ def document(summary: Summary) -> dict[str, Any]:
         "finish_reasons": summary.finish_reasons or None,
         "survival": statistics(summary.survival) or None,
         "urls": [_url(one) for one in summary.urls] or None,
+        "groups": [_group(one) for one in summary.groups] or None,
         "telemetry": [_source(one) for one in summary.telemetry] or None,
         "tables": {one.name: _about(one) for one in summary.tables} or None,
         **{one.name: _rows(one) for one in summary.tables},
@@ -101,6 +102,11 @@ def _phase(phase: PhaseSummary) -> dict[str, Any]:
 
 def _url(one: UrlSummary) -> dict[str, Any]:
     about = {"url": one.url, "started": one.started, "outcomes": one.outcomes}
+    return {**about, "error_summary": [_error(each) for each in one.errors], "metrics": statistics(one.results)}
+
+
+def _group(one: GroupSummary) -> dict[str, Any]:
+    about = {"text": one.text, "key": one.key, "phase": one.phase, "started": one.started, "outcomes": one.outcomes}
     return {**about, "error_summary": [_error(each) for each in one.errors], "metrics": statistics(one.results)}
 
 

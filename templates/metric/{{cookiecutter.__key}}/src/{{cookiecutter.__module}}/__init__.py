@@ -10,6 +10,7 @@ class {{ cookiecutter.__class }}(Metric):
 
     Of ``aiperf.sdk.metric``: ``PluginUnit`` for another unit, ``Needs.NUMBERS`` for numbers of an endpoint's answers,
     ``PluginFold`` for a statistic of its own, and ``RunMetric`` for what other metrics, analyses and telemetry give together.
+    ``by = ("model",)`` gives the metric for each model, too, and ``("task",)`` for each task of a benchmark.
     """
 
     tag = "{{ cookiecutter.__key }}"

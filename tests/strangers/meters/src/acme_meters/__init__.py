@@ -12,6 +12,7 @@ class Energy(Metric):
 
     tag, title, unit, display, order = "energy", "Energy", JOULES, KILOJOULES, 960
     needs, requires = ("joules",), Needs.NUMBERS
+    by, group_tags = ("model",), {"model": "energy.model.{key}"}
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["joules"]

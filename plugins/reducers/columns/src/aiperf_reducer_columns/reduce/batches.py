@@ -374,6 +374,7 @@ def batch_of(
         "url": lambda: _named(plan.target.urls.__getitem__, whole("url")),
         "worker": lambda: _named("worker-{}".format, whole("shard")),
         "error": _by_row(errors, count),
+        "task": lambda: store.tasks(whole("entry"), whole("turn")),
         "finish_reason": lambda: decoded(stored.reasons, stored.reason_places) if stored.reasons else [None] * count,
     }
     if plan.plugins.grader is not None:

@@ -35,7 +35,8 @@ from aiperf_reducer_columns.reduce.recent import Recent
 from aiperf_reducer_columns.reduce.recovery import drop_segments, prefers_segments, skip_stored
 from aiperf_reducer_columns.reduce.rows import RowMaker
 from aiperf_reducer_columns.reduce.watch import Watch
-from aiperf_reducer_columns.statistics.catalogue import catalogue
+from aiperf_reducer_columns.statistics.by_text import ByText, texts_of
+from aiperf_reducer_columns.statistics.catalogue import Catalogue, catalogue
 from aiperf_reducer_columns.statistics.fold import Buckets, Samples
 from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, Grouped, Grouping
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
@@ -72,11 +73,11 @@ class Reduction(Struct):
     """What a reducer leaves for the summary: in memory, and as ``folds-<r>`` where several reducers are merged.
 
     folds: (phase, tag, values).  counts: by phase.  events: PHASE and LOOP frames.  failures: sentences on plugins that failed.
-    off: metrics that failed, with a sentence on each.  groups: by slice and URL.  notes: what the columns lack.  lost: damage
-    that took something of a request.  missing: requests that are in no file.  raw_values: (phase, tag, state) of the values
-    that are kept for analyses.  plugin_folds: of metrics that have their own.  finishing: answers have a reason for their end;
-    endless: good answers that were counted before that was known, and may have been cut.  pending: answers that wait for
-    a slow grader.  models: as those of a StoredBatch.
+    off: metrics that failed, with a sentence on each.  groups: by slice, URL and text.  notes: what the columns lack.
+    lost: damage that took something of a request.  missing: requests that are in no file.  raw_values: (phase, tag, state) of
+    the values that are kept for analyses.  plugin_folds: of metrics that have their own.  finishing: answers have a reason for
+    their end; endless: good answers that were counted before that was known, and may have been cut.  pending: answers that wait
+    for a slow grader.  models: as those of a StoredBatch.
     """
 
     folds: list[tuple[int, str, Samples]] = []
@@ -157,7 +158,7 @@ class ShardReducer:
         self.live = self._rows.live
         known = catalogue(plan, load(plan.plugins.endpoint))
         self.watch = None if lines_s is None else Watch(known, plan, index, lines_s)
-        self._pipeline = Pipeline(known, directory, str(index), groupings(plan), self.watch)
+        self._pipeline = Pipeline(known, directory, str(index), groupings(plan, known), self.watch)
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
         self._writer, self._batch = ColumnsWriter(directory, index), self._new_batch()
         self._emitted_ns, self._slow, self._tell = time.monotonic_ns(), slow, tell
@@ -388,11 +389,16 @@ class ShardReducer:
 
 
 
-def groupings(plan: Plan) -> dict[int, list[Grouping]]:
-    """The groupings of each profiling phase's requests: by slice, by URL."""
+def groupings(plan: Plan, known: Catalogue) -> dict[int, list[Grouping]]:
+    """The groupings of each phase's requests: by the texts that metrics name, and in a profiling phase by slice and URL."""
     wanted: list[Grouping] = []
     if plan.output.slice_ns is not None:
         wanted.append(BySlice(plan.output.slice_ns))
     if len(plan.target.urls) > 1:
         wanted.append(ByUrl())
-    return {phase.index: wanted for phase in plan.load.phases if phase.kind == "profiling"} if wanted else {}
+    texts, found = texts_of(known), dict[int, list[Grouping]]()
+    for phase in plan.load.phases:  # the keys of a text are those of its phase
+        by_text = [ByText(text, metrics.folded) for text, metrics in texts.items()]
+        if chosen := [*(wanted if phase.kind == "profiling" else ()), *by_text]:
+            found[phase.index] = chosen
+    return found

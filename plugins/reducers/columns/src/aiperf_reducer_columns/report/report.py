@@ -50,11 +50,11 @@ from aiperf.sdk.verdict import FindingLevel
 
 from aiperf_reducer_columns.report.sources import lacking, summaries
 from aiperf_reducer_columns.statistics.catalogue import catalogue
-from aiperf_reducer_columns.statistics.fold import PERCENTILES
+from aiperf_reducer_columns.statistics.fold import PERCENTILES, merged_buckets
 from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts, listed
 from aiperf_reducer_columns.statistics.pipeline import ARRIVAL, HELD, LATE, POLLS, SLIP, TURNAROUND
-from aiperf_reducer_columns.statistics.plugin_folds import MergedFolds
+from aiperf_reducer_columns.statistics.text_groups import TextGroups
 from aiperf_reducer_columns.statistics.totals import Analyses, PhaseTotals, merged_folds, parts, survival
 
 log = logging.getLogger("aiperf.reducer")
@@ -179,18 +179,14 @@ def _merged(
     return Merging(whole, clock, journal_path, parts)
 
 
-def _percentiles(plan: Plan) -> list[float]:
-    """The percentiles of every distribution of the run."""
-    return sorted({*PERCENTILES, *plan.output.asked_percentiles})
-
-
 class Merging:
     """Merges the work of a run's reducers into its summary, once."""
 
     def __init__(self, plan: Plan, clock: journal.RunClock, journal_path: Path, parts: list[Reduction]) -> None:
         self.plan, self.clock, self.journal, self.parts = plan, clock, journal_path, parts
-        self.folds = defaultdict(dict, merged_folds((part.folds for part in self.parts), _percentiles(plan)))
-        self.events = [event for part in self.parts for event in part.events]
+        self._percentiles = sorted({*PERCENTILES, *plan.output.asked_percentiles})
+        self.folds = defaultdict(dict, merged_folds((part.folds for part in self.parts), self._percentiles))
+        self.events = [event for part in parts for event in part.events]
         self.counts: defaultdict[int, PhaseCounts] = defaultdict(PhaseCounts)
         for part in self.parts:
             for phase, counts in part.counts.items():
@@ -203,7 +199,8 @@ class Merging:
         self.failures = [sentence for part in self.parts for sentence in part.failures]
         # A metric that failed in one reducer lacks that reducer's values.
         self.catalogue.switch_off(tag for part in self.parts for tag in part.off)
-        self.plugin_folds = MergedFolds(self.catalogue, [state for part in self.parts for state in part.plugin_folds])
+        self.by_text = TextGroups(self.catalogue, [(part.groups, part.plugin_folds) for part in parts], self._percentiles)
+        self.plugin_folds = self.by_text.plugin_folds
         self.phase_folds = {phase.index: self.plugin_folds.results(phase.index).get(0, {}) for phase in plan.load.phases}
         self.catalogue.switch_off(self.plugin_folds.off)
         self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values], plan.output)
@@ -233,16 +230,14 @@ class Merging:
         if not reasons and outcome.unfinished:
             reasons = [f"{outcome.unfinished} requests have no end"]
         extra = {"failures": list(dict.fromkeys(self.failures)), "lost": self.lost, "dataset": plan.data.facts}
-        lateness = self.parts[0].lateness
-        for part in self.parts[1:]:
-            lateness.merge(part.lateness)
+        lateness = merged_buckets(part.lateness for part in self.parts)
         loops = read_loops(self.events, {each.index for each in plan.load.phases if each.kind == "profiling"})
         measured = measurement(
             plan, counts, outcome, folds.get(SLIP), folds.get(TURNAROUND), loops,
             lateness=lateness, clock_steps=sum(part.clock_steps for part in self.parts), polls=folds.get(POLLS),
         )  # fmt: skip
-        survived, urls = survival(self.catalogue, folds, _percentiles(plan)), self._urls(main_plan, counts)
-        late = [*self.plugin_folds.off.values(), *self.analyses.warnings]
+        survived, urls = survival(self.catalogue, folds, self._percentiles), self._urls(main_plan, counts)
+        late = [*self.plugin_folds.off.values(), *self.analyses.warnings, *self.by_text.warnings]
         late += lacking(self._telemetry, {each.index: each.name for each in plan.load.phases}, plan.plugins.given)
         summary = Summary(
             plan.run.run_id, plan.run.version, main.results, main.errors, tuple(phases), measured,
@@ -252,7 +247,7 @@ class Merging:
             valid=main.valid, failed=main.failed, cancelled=ended.cancelled, incomplete_reason="; ".join(reasons) or None,
             complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
             finish_reasons=dict(sorted(counts.reasons.items(), key=lambda each: (-each[1], each[0]))),
-            survival=survived, slices=slices, urls=urls,
+            survival=survived, slices=slices, urls=urls, groups=tuple(self.by_text.made),
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
             telemetry=self._telemetry,
             observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
@@ -277,10 +272,8 @@ class Merging:
 
     def _judged(self, summary: Summary, phase: PhasePlan, loops: Loops, begin_ns: float) -> Summary:
         """The summary with what the verdicts find."""
-        intervals, first = self.parts[0].intervals, self.parts[0].first_intervals
-        for part in self.parts[1:]:
-            intervals.merge(part.intervals)
-            first.merge(part.first_intervals)
+        intervals = merged_buckets(part.intervals for part in self.parts)
+        first = merged_buckets(part.first_intervals for part in self.parts)
         known = evidence(
             summary, self.plan, phase, self.counts, loops, self.events, intervals=intervals, first_intervals=first,
             turnarounds=self.folds[phase.index].get(TURNAROUND), zero_ns=self.clock.started_mono_ns, begin_ns=begin_ns,
@@ -349,7 +342,7 @@ class Merging:
             telemetry=lambda: series,
         )  # fmt: skip
         wall = self.clock.started_wall_ns
-        results = totals.results() | analyses
+        results = totals.results() | analyses | self.by_text.results(phase, _duration_s(counts))
         self.warnings += totals.warnings
         return PhaseSummary(
             phase.name, phase.kind, phase.index, wall + round(begin), wall + round(end), results, listed(counts.errors),
@@ -409,7 +402,7 @@ class Merging:
     def _merged_groups(self, phase: PhasePlan, grouping: str, count: int) -> MergedGroups:
         groups = [groups for part in self.parts for groups in part.groups]
         chosen = [each for each in groups if (each.phase, each.grouping) == (phase.index, grouping)]
-        return MergedGroups(chosen, 0, count - 1, _percentiles(self.plan))
+        return MergedGroups(chosen, 0, count - 1, self._percentiles)
 
     def _window(self, phase: PhasePlan) -> tuple[float, float]:
         """Begin and end of the phase in ns since the run's start; from its requests where the journal lacks them."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import graphlib
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aiperf.parts.loading import isolated, left_out, load
@@ -94,6 +95,12 @@ class Catalogue:
             self.warnings.append(f"metric {tag} of {loser.plugin.package} is shadowed by that of {winner.plugin.package}")
             self.shadowed.setdefault(winner.plugin.key, []).append(loser.plugin.package)
         return winner.metric
+
+    def only(self, tags: Collection[str]) -> Catalogue:
+        """The catalogue with these metrics alone."""
+        part = copy.copy(self)
+        part.metrics = {tag: metric for tag, metric in self.metrics.items() if tag in tags}
+        return part
 
     def owner(self, tag: str) -> str:
         return self._owners[tag]
@@ -232,6 +239,8 @@ def _offer(plan: Plan, ref: PluginRef, metric: object) -> Offer:
         if not hasattr(metric, name):
             raise TypeError(f"{type(metric).__name__} has no {name}")
     _ = metric.scale  # units that don't measure the same thing
+    if any(text not in metric.by or "{key}" not in tag for text, tag in metric.group_tags.items()):
+        raise TypeError("its group_tags need {key} in each tag, and texts that stand in by")
     if isinstance(metric, Metric) and not isinstance(metric.fold, Aggregation):
         if not isinstance(metric.fold, type) or not issubclass(metric.fold, PluginFold):
             raise TypeError("its fold is neither an Aggregation nor a class derived from PluginFold")

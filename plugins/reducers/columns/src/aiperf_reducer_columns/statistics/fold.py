@@ -109,6 +109,14 @@ class Buckets(Struct):
         return at
 
 
+def merged_buckets(parts: Iterable[Buckets]) -> Buckets:
+    """All of them in the first, of which there must be one."""
+    first, *others = parts
+    for other in others:
+        first.merge(other)
+    return first
+
+
 def _tally(counts: dict[int, int], values: Floats) -> None:
     """Count positive values by bucket."""
     if not len(values):
@@ -132,8 +140,9 @@ def add_counts(counts: dict[int, int], more: Iterable[tuple[int, int]]) -> None:
 class Spool:
     """Arrays of one type: in memory up to a bound, in the file *path* beyond it."""
 
-    def __init__(self, path: Path, dtype: DTypeLike) -> None:
-        self.path, self._dtype = path, dtype
+    def __init__(self, path: Path, dtype: DTypeLike, places: Ints | None = None) -> None:
+        """*places*: of :meth:`Samples.renumbered`."""
+        self.path, self._dtype, self._places = path, dtype, places
         self._arrays: list[NDArray[Any]] = []
         self._in_memory = 0
 
@@ -156,13 +165,27 @@ class Spool:
         if self.path.exists():
             with self.path.open("rb") as file:
                 while len(block := np.fromfile(file, self._dtype, _BLOCK)):
-                    yield block
-        yield from self._arrays
+                    yield self._placed(block)
+        yield from map(self._placed, self._arrays)
 
     def values(self) -> NDArray[Any]:
         """Everything at once; the array is the caller's own."""
         stored = np.fromfile(self.path, self._dtype) if self.path.exists() else np.empty(0, self._dtype)
-        return np.concatenate([stored, *self._arrays]) if self._arrays else stored
+        return self._placed(np.concatenate([stored, *self._arrays]) if self._arrays else stored)
+
+    def renumbered(self, places: Ints) -> Spool:
+        """The same values, their groups under other numbers."""
+        same = Spool(self.path, self._dtype, places)
+        same._arrays, same._in_memory = self._arrays, self._in_memory
+        return same
+
+    def _placed(self, block: NDArray[Any]) -> NDArray[Any]:
+        if self._places is None:
+            return block
+        groups = self._places.take(block["group"], mode="clip")
+        block = block[groups != NOWHERE]  # a copy
+        block["group"] = groups[groups != NOWHERE]
+        return block
 
     def clear(self) -> None:
         self._arrays, self._in_memory = [], 0
@@ -203,6 +226,16 @@ class Samples:
         else:
             _fill(self.buckets, block)
 
+    def renumbered(self, places: Ints) -> Samples:
+        """The same values, each in the group ``places[group]``; without those of NOWHERE."""
+        kept: dict[int, Buckets] | None = None
+        if self.buckets is not None:
+            renumbered = ((place_of(places, group), buckets) for group, buckets in self.buckets.items())
+            kept = {place: buckets for place, buckets in renumbered if place != NOWHERE}
+        same = Samples(self.spool.path, grouped=True, listed=self.listed, count=self.count, buckets=kept)
+        same.spool = self.spool.renumbered(places)
+        return same
+
     def dump(self) -> bytes:
         """The state as bytes; the values are in the file."""
         self.spool.spill()
@@ -214,6 +247,11 @@ class Samples:
             data, type=tuple[str, bool, bool, int, dict[int, Buckets] | None]
         )
         return cls(Path(path), grouped=grouped, listed=listed, count=count, buckets=buckets)
+
+
+def place_of(places: Ints, group: int) -> int:
+    """The number of *group* in *places*, whose last is that of all greater groups, too."""
+    return int(places[min(group, len(places) - 1)])
 
 
 def _apart(block: NDArray[Any], within: tuple[int, int] = _ANY) -> Iterator[tuple[int, Floats]]:

@@ -1,4 +1,4 @@
-"""Values of one phase by group: by time slice, or by URL.
+"""Values of one phase by group: by time slice, by URL, or by the values of a text (``by_text.py``).
 
 A request counts in the slice in which it ends, its start in the slice in which it starts, an element of a list where it
 happened, and tokens where the content arrived.  Like ``statistics/fold.py`` exact, mergeable and flat in memory.
@@ -16,6 +16,7 @@ from aiperf.sdk.metric import Metric
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from aiperf_reducer_columns.statistics.by_text import ByText
 from aiperf_reducer_columns.statistics.exact_sum import exactly
 from aiperf_reducer_columns.statistics.fold import (
     ESTIMATE,
@@ -37,6 +38,7 @@ class BySlice:
 
     name = "slices"
     timed = True
+    tags: frozenset[str] | None = None
 
     def __init__(self, width_ns: int) -> None:
         self.width_ns = width_ns
@@ -62,6 +64,7 @@ class ByUrl:
 
     name = "urls"
     timed = False
+    tags: frozenset[str] | None = None
 
     def ends(self, batch: RecordBatch, begin_ns: float) -> Ints:
         return batch["url"].astype(np.int64)
@@ -72,9 +75,9 @@ class ByUrl:
         return np.repeat(self.ends(batch, begin_ns), np.diff(column.offsets))
 
 
-Grouping: TypeAlias = BySlice | ByUrl
+Grouping: TypeAlias = BySlice | ByUrl | ByText
 """Gives the group of each request, each start and each element; *begin_ns*: begin of the phase.  timed: groups are spans of
-time."""
+time.  tags: the metrics that are folded by group; None is all."""
 
 
 Sides: TypeAlias = tuple[Floats | Buckets, Floats | Buckets, float]
@@ -85,7 +88,7 @@ class Grouped(Struct):
     """A phase's groups under one grouping, from one reducer.
 
     samples: by tag; those of a tag with a suffix are its values that are estimates, and their bounds.  arrived: by tag, amounts
-    that came with the content, by group.
+    that came with the content, by group.  keys: of a text, the number of each one's group.  beyond: there were more keys.
     """
 
     phase: int
@@ -93,6 +96,8 @@ class Grouped(Struct):
     tallies: dict[int, Tally] = {}
     samples: dict[str, Samples] = {}
     arrived: dict[str, dict[int, int]] = {}
+    keys: dict[str, int] = {}
+    beyond: bool = False
 
 
 class Groups:
@@ -106,6 +111,8 @@ class Groups:
         """Add a batch of this phase with its metrics' values."""
         grouping, begin_ns, of_tag = self._grouping, self._begin_ns, self.grouped.samples
         ends = grouping.ends(batch, begin_ns)
+        if isinstance(grouping, ByText):
+            self._limit(grouping)
         self._count(batch, ends)
         pieces = batch.lists("piece_count")
         instants = grouping.elements(batch, pieces, begin_ns) if grouping.timed else None
@@ -120,8 +127,15 @@ class Groups:
             if not isinstance(column, Ragged) and instants is not None and metrics[tag].arriving:
                 add_counts(self.grouped.arrived.setdefault(tag, {}), _arrivals(column, pieces, instants))
 
+    def _limit(self, grouping: ByText) -> None:
+        """Forget groups whose keys are beyond the limit."""
+        self.grouped.keys, self.grouped.beyond = grouping.keys, grouping.beyond
+        for group in grouping.dropped:
+            self.grouped.tallies.pop(group, None)
+
     def _count(self, batch: RecordBatch, ends: Ints) -> None:
-        for group, count in counts_of(self._grouping.starts(batch, self._begin_ns)):
+        starts = self._grouping.starts(batch, self._begin_ns)
+        for group, count in counts_of(starts if self._grouping.timed else starts[starts != NOWHERE]):
             self.grouped.tallies.setdefault(group, Tally()).started += count
         outcomes = kinds(batch)
         known = ends != NOWHERE
@@ -132,7 +146,7 @@ class Groups:
             instants = batch["ended_ns"]
             for i in np.flatnonzero(outcomes != 0).tolist():
                 error = batch.texts["error"][i]
-                if error is not None:
+                if error is not None and ends[i] != NOWHERE:
                     self.grouped.tallies[int(ends[i])].count_error(error, float(instants[i]))
 
 

@@ -46,7 +46,7 @@ class LivePluginFolds:
         for tag, (fold, count) in self._totals.items():
             if tag not in self._off:
                 with self._catalogue.isolated(tag, partial(self._off.__setitem__, tag)):
-                    so_far[tag] = FoldResult(fold.result(), count, fold.counts())
+                    so_far[tag] = FoldResult(fold.result(), count, fold.counts(), fold.interval())
         states = [state for _, state in self._recent if state.tag in so_far]
         recent = MergedFolds(self._catalogue, states).results(states[0].phase).get(0, {}) if states else {}
         return so_far, recent

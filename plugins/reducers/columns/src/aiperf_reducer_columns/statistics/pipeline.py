@@ -14,6 +14,7 @@ from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, Over
 from aiperf.sdk.raw_values import RawValueCollector
 from msgspec.structs import astuple
 
+from aiperf_reducer_columns.statistics.by_text import ByText
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
 from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, SLACK, Samples
 from aiperf_reducer_columns.statistics.grouped import Grouped, Grouping, Groups
@@ -145,22 +146,25 @@ class Pipeline:
             self._fold(phase, POLLS).add(np.where(batch.valid, batch[POLL_GAP], np.nan))
 
     def _group(self, phase: int, batch: RecordBatch) -> None:
-        """Fold the values by slice and URL."""
+        """Fold the values by slice, URL and text."""
         own = self._plugin_folds.kinds
-        values = {tag: column for tag, column in batch.values.items() if tag not in own} if own else batch.values
         for grouping in self._groupings.get(phase, ()):
+            wanted = grouping.tags if grouping.tags is not None else batch.values.keys()
+            values = {tag: column for tag, column in batch.values.items() if tag in wanted and tag not in own}
             key, begin_ns = (phase, grouping.name), self.begins_ns.get(phase, 0.0)
             if key not in self._groups:
-                spool = str(self._spool / f"fold-{self._owner}-{phase}-{grouping.name}")
+                spool = str(self._spool / f"fold-{self._owner}-{phase}-by-{len(self._groups)}")
                 self._groups[key] = Groups(grouping, phase, begin_ns, spool)
             self._groups[key].add(batch, values, self._metrics)
-            for tag in own.keys() & batch.values.keys():
+            for tag in own.keys() & batch.values.keys() & wanted:
                 column = batch.values[tag]
                 if isinstance(column, Ragged):
                     elements = grouping.elements(batch, column, begin_ns)
                     self._plugin_folds.add(phase, tag, column.values, grouping.name, elements)
                 else:
                     self._plugin_folds.add(phase, tag, column, grouping.name, grouping.ends(batch, begin_ns))
+            if isinstance(grouping, ByText):
+                self._plugin_folds.drop(phase, grouping.name, grouping.dropped)
 
     def _watch(self, phase: int, batch: RecordBatch) -> None:
         """Fold durations of requests that were cut off in flight."""

@@ -1,14 +1,15 @@
-"""Folds of plugins, for each phase, time slice and URL of their metrics; one that fails costs its metric alone."""
+"""Folds of plugins, for each phase, time slice, URL and group of their metrics; one that fails costs its metric alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from aiperf.sdk.metric import Metric, PluginFold
-from aiperf.sdk.summary import STATISTICS
+from aiperf.sdk.summary import STATISTICS, Interval
 from msgspec import Struct
 
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
@@ -65,6 +66,13 @@ class PluginFolds:
         self._folds, self._counts = {}, {}
         return states
 
+    def drop(self, phase: int, grouping: str, groups: Iterable[int]) -> None:
+        """Forget the folds of these groups."""
+        for group in groups:
+            for tag in self.kinds:
+                self._folds.pop((phase, grouping, group, tag), None)
+                self._counts.pop((phase, grouping, group, tag), None)
+
     def dump(self) -> list[FoldState]:
         states = []
         for key, fold in self._folds.items():
@@ -80,20 +88,37 @@ def _parts(values: Floats, groups: Ints | None) -> Iterator[tuple[int, Floats]]:
     known = np.isfinite(values)
     if groups is None:
         groups = np.zeros(len(values), dtype=np.int64)
-    for group in np.unique(groups[known & (groups != NOWHERE)]).tolist():
-        yield group, values[known & (groups == group)]
+    known &= groups != NOWHERE
+    order = np.argsort(groups[known], kind="stable")
+    groups, values = groups[known][order], values[known][order]
+    for begin, end in pairwise([0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]):
+        if end > begin:
+            yield int(groups[begin]), values[begin:end]
+
+
+def _checked(interval: Interval) -> Interval:
+    if not isinstance(interval, Interval):
+        raise TypeError(f"its fold's interval is {type(interval).__name__}, not Interval")
+    low, high, level = float(interval.low), float(interval.high), float(interval.level)
+    if not (np.isfinite((low, high)).all() and low <= high and 0 < level < 1):
+        raise ValueError(f"its fold's interval from {low:g} to {high:g} at the level {level:g} is impossible")
+    return Interval(low, high, level)
 
 
 class FoldResult:
     """The result of a plugin's fold; answers like :class:`aiperf_reducer_columns.statistics.fold.Merged`.
 
     Raises:
-        ValueError: It has a statistic that no file has.
+        TypeError, ValueError: It has a statistic that no file has, or an impossible interval.
     """
 
     listed = False
 
-    def __init__(self, result: float | Mapping[str, float] | None, count: int, counts: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, result: float | Mapping[str, float] | None, count: int, counts: Mapping[str, int] | None = None,
+        interval: Interval | None = None,
+    ) -> None:  # fmt: skip
+        self._interval = None if interval is None else _checked(interval)
         self.count, self.counts = count, {str(name): int(number) for name, number in (counts or {}).items()}
         stats = {} if result is None else result if isinstance(result, Mapping) else {"avg": result}
         self._stats = {name: float(value) for name, value in stats.items()}
@@ -103,6 +128,11 @@ class FoldResult:
     @property
     def value(self) -> float | None:
         return self._stats.get("avg")
+
+    def interval(self, scale: float) -> Interval | None:
+        """The interval in the display unit."""
+        known = self._interval
+        return None if known is None else Interval(displayed(known.low, scale), displayed(known.high, scale), known.level)
 
     def sum(self) -> float | None:
         return self._stats.get("sum")
@@ -156,4 +186,6 @@ class MergedFolds:
             else:
                 folds[group] = fold
             counts[group] = counts.get(group, 0) + state.count
-        return {group: FoldResult(fold.result(), counts[group], fold.counts()) for group, fold in folds.items()}
+        return {
+            group: FoldResult(fold.result(), counts[group], fold.counts(), fold.interval()) for group, fold in folds.items()
+        }

@@ -102,10 +102,11 @@ class PhaseTotals:
                 continue
             stats, (lower, upper) = self._statistics(tag, metric)
             self._shown[tag], self._sides[tag] = stats or {}, (lower, upper)
-            counts = fold.counts if isinstance(fold := self._folds.get(tag), FoldResult) else {}
+            own = fold if isinstance(fold := self._folds.get(tag), FoldResult) else None
+            counts, interval = ({}, None) if own is None else (own.counts, own.interval(metric.scale))
             if metric.hidden or (stats is None and not counts) or not all(map(np.isfinite, (stats or {}).values())):
                 continue
-            results[tag] = replace(_result(metric, stats or {}), lower=lower, upper=upper, counts=counts)
+            results[tag] = replace(_result(metric, stats or {}), lower=lower, upper=upper, counts=counts, interval=interval)
             if self.failed and isinstance(metric, Metric) and metric.adjusted:
                 adjusted = self._folds[tag].adjusted(self.failed, metric.scale)
                 if adjusted is not None:
