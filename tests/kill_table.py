@@ -187,6 +187,8 @@ class Stage:
         with contextlib.suppress(ProcessLookupError):
             if pid:
                 self._send(pid)
+        if self.cell.process == "parent" and self.cell.signal in ("INT", "TERM", "HUP"):
+            self._until_heard()  # a busy machine may run a signal's handler behind the end of what is let go on
         self.server.ready = True
         self.server.release()
         if self._stopped_reducer:
@@ -202,10 +204,14 @@ class Stage:
         elif name == "2 x INT":
             os.kill(pid, signal.SIGINT)
             if self.cell.process == "parent":
-                self.until(lambda: b"stopping" in (self.folder / "stderr.txt").read_bytes())
+                self._until_heard()
             os.kill(pid, signal.SIGINT)
         else:
             os.kill(pid, getattr(signal, f"SIG{name}"))
+
+    def _until_heard(self) -> None:
+        """Wait until the parent says that it heard a signal."""
+        self.until(lambda: b"stopping" in (self.folder / "stderr.txt").read_bytes())
 
     def end(self) -> Done:
         """The end of the run, and of all its processes."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 
 import pytest
 from aiperf_command_simulate.testing import Simulator
@@ -79,3 +81,12 @@ def test_a_process_of_a_short_run_imports_nothing_that_is_not_listed(imports: di
         others = {name for name in others if not name.startswith("aiperf_")}
     assert others <= PACKAGES[process]
     assert modules & COSTLY <= NEEDED[process]
+
+
+def test_verdicts_import_nothing_that_costs_much() -> None:
+    # A parent whose requests all failed asks every verdict for a look at the server.
+    modules = {verdict.module for verdict in entry_points(group="aiperf.verdicts")}
+    assert len(modules) > 5
+    code = f"import sys, {', '.join(sorted(modules))}; print(*sys.modules)"
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pydantic", "typer"} & {*imported}

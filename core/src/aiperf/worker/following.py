@@ -22,6 +22,8 @@ from aiperf.worker.requests import Requests
 
 _LONGEST_S = 1e6
 """A longer wait is none that a timer keeps; the request's timeout ends it before."""
+_ACCEPTED = 202
+"""The status of a request whose processing has not been completed (RFC 9110)."""
 
 
 class _Chain:
@@ -126,6 +128,10 @@ class Following:
         ended_ns = chain.reads[-1][2] if chain.reads and error is None else monotonic_ns()
         chain.legs.append((exchange.started_ns, first_ns, ended_ns, exchange.status, chain.polled))
         last: Exchange | None = exchange
+        # A poll that breaks off is no answer that began: whether a deadline falls into a poll or between two is chance.
+        if chain.polled and error is not None and (chain.over or exchange.status == _ACCEPTED):
+            self._pass(chain, exchange)
+            last = None
         if error is None and not chain.over and 200 <= exchange.status < 300:
             began_ns = monotonic_ns()
             try:

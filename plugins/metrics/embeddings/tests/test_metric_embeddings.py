@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from aiperf import Finding, RecordBatch
 from aiperf.testing import MetricContract, sample_evidence
-from aiperf_metric_embeddings import EmbeddingDimensions
 from aiperf_metric_embeddings.contract import EmbeddingsContract, lengths
+from aiperf_metric_embeddings.metrics import EmbeddingDimensions
 from aiperf_metric_embeddings.verdict import Embeddings
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -13,7 +12,21 @@ import pytest
 from aiperf import Metric, RecordBatch
 from aiperf.testing import RunMetricContract
 from aiperf_dialects.spec_decode import SPEC_DECODE
-from aiperf_metric_spec_decode import (
+from aiperf_metric_spec_decode import acceptance as module
+from aiperf_metric_spec_decode.acceptance import Acceptance, acceptance
+from aiperf_metric_spec_decode.contract import (
+    GOOD,
+    AcceptanceLengthContract,
+    AcceptedDraftTokensContract,
+    AcceptedPerVerifiedContract,
+    DraftAcceptanceRateContract,
+    DraftTokensContract,
+    IgnoredContract,
+    PooledHistogramContract,
+    SpecDecodeContract,
+    StepsContract,
+)
+from aiperf_metric_spec_decode.metrics import (
     Places,
     PooledHistogram,
     SpecDecodeAcceptanceLength,
@@ -29,21 +42,7 @@ from aiperf_metric_spec_decode import (
     TotalDraftTokens,
     TotalSpecDecodeSteps,
 )
-from aiperf_metric_spec_decode.acceptance import Acceptance, acceptance
-from aiperf_metric_spec_decode.contract import (
-    GOOD,
-    AcceptanceLengthContract,
-    AcceptedDraftTokensContract,
-    AcceptedPerVerifiedContract,
-    DraftAcceptanceRateContract,
-    DraftTokensContract,
-    IgnoredContract,
-    PooledHistogramContract,
-    SpecDecodeContract,
-    StepsContract,
-)
 
-module = import_module("aiperf_metric_spec_decode.acceptance")  # the package has a function of this name
 NO_STEPS = {
     "acceptance_histogram": [0, 0, 0], "num_spec_steps": 0, "num_accepted_draft_tokens": 0, "num_draft_tokens": 0,
     "mean_acceptance_length": 1.0, "draft_acceptance_rate": 0.0,

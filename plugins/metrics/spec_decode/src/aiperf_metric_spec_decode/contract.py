@@ -9,7 +9,7 @@ from aiperf import RecordBatch, Result
 from aiperf.testing import MetricContract, VerdictContract, sample_batch, sample_evidence
 from aiperf_dialects.spec_decode import SPEC_DECODE
 
-from aiperf_metric_spec_decode import (
+from aiperf_metric_spec_decode.metrics import (
     PooledHistogram,
     SpecDecodeAcceptanceLength,
     SpecDecodeAcceptedDraftTokens,
