@@ -24,7 +24,7 @@ demo: $(VENV)/.installed
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-tests
 	@$(MAKE) --no-print-directory -j3 programs isolated check
-	$(BIN)/python tests/suite_run.py -m timing $$(grep -rl --include='test_*.py' 'mark\.timing' tests core/tests plugins)
+	$(BIN)/python tests/suite_run.py -m 'timing and not long' $$(grep -rl --include='test_*.py' 'mark\.timing' tests core/tests plugins)
 
 # Tests of the whole program and of the repository.  More processes than processors: they wait for half of their time.
 programs: $(VENV)/.installed-tests
