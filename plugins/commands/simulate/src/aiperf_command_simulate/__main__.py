@@ -1,9 +1,11 @@
-"""``python -m aiperf_command_simulate '{"port": 0}'``: the server with its options as JSON, for ``testing.running``."""
+"""``python -m aiperf_command_simulate '{"port": 0}'``: the server with its options as JSON."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from aiperf.parts.tools import specs, validate
 from aiperf.sdk.errors import AiperfError, ConfigErrors
@@ -12,10 +14,10 @@ from aiperf_command_simulate import Simulate
 from aiperf_command_simulate.options import SimulateOptions
 
 
-def main() -> int:
+def main(given: Mapping[str, Any]) -> int:
+    """Serve with these fields of ``SimulateOptions``; the exit code."""
     try:
-        given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-        options, errors = validate(SimulateOptions, specs(SimulateOptions), given, {})
+        options, errors = validate(SimulateOptions, specs(SimulateOptions), dict(given), {})
         if options is None:
             raise ConfigErrors(errors)
         return Simulate().run(options, ())
@@ -25,4 +27,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}))

@@ -2,21 +2,106 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
+import select
 import signal
+import socket
 import ssl
 import subprocess
 import sys
+import tempfile
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
+
+_PATIENCE_S = 60.0
+
+
+class _Fork:
+    """A simulator that a nursery forked.  *end*: the pipe that tells its exit code."""
+
+    def __init__(self, pid: int, end: int, errors: IO[bytes]) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._end, self._errors = end, errors
+
+    def poll(self, seconds: float = 0.0) -> int | None:
+        """The exit code, waited for so long; None while it runs."""
+        if self.returncode is None and select.select([self._end], [], [], seconds)[0]:
+            said = os.read(self._end, 16)
+            os.close(self._end)
+            self.returncode = int(said) if said else -signal.SIGKILL  # the nursery is gone, and it with it
+        return self.returncode
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def errors(self) -> str:
+        """What it wrote to standard error; of one that has ended, once."""
+        with self._errors as file:
+            file.seek(0)
+            return file.read().decode(errors="replace")
+
+
+class _Nursery:
+    """A process that has imported the simulator, and forks one when it is asked; started at the first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._asks: socket.socket
+
+    def _open(self) -> None:
+        self.close()
+        self._asks, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "aiperf_command_simulate.nursery", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+
+    def close(self) -> None:
+        """End it, with all of its simulators."""
+        if self._process is not None:
+            self._asks.close()
+            self._process.wait()
+            self._process = None
+
+    def fork(self, options: dict[str, Any]) -> tuple[_Fork, str]:
+        """A simulator, and its first line; empty if it ended before."""
+        wish = {"options": options, "folder": str(Path.cwd()), "environment": dict(os.environ)}
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self._open()
+            errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by _Fork.errors
+            said, out = os.pipe()
+            end, ended = os.pipe()
+            message = json.dumps(wish, default=str).encode() + b"\n"
+            sent = socket.send_fds(self._asks, [message], [out, errors.fileno(), ended])
+            self._asks.sendall(message[sent:])
+            os.close(out)
+            os.close(ended)
+            answer = self._asks.makefile("rb", buffering=0).readline()
+        if not answer:
+            raise RuntimeError("the nursery of simulators has died")
+        with os.fdopen(said) as file:
+            return _Fork(int(answer), end, errors), file.readline()
+
+
+_NURSERY = _Nursery()
+atexit.register(_NURSERY.close)
 
 
 class Simulator:
     """A running server.  *url* is its base URL, *pid* its process."""
 
-    def __init__(self, url: str, process: subprocess.Popen[str]) -> None:
+    def __init__(self, url: str, process: _Fork) -> None:
         self.url = url
         self.pid = process.pid
         self._process = process
@@ -39,14 +124,14 @@ class Simulator:
     def stop(self) -> tuple[int, str]:
         """End it as Ctrl-C would; returns the exit code and standard error.  A second call returns the same."""
         if self._said is None:
-            self._process.send_signal(signal.SIGINT)
-            try:
-                _, self._said = self._process.communicate(timeout=10)
-            except subprocess.TimeoutExpired:
+            self._process.kill(signal.SIGINT)
+            if self._process.poll(_PATIENCE_S) is None:
                 self._process.kill()
-                self._process.communicate()
-                raise
-        return self._process.returncode, self._said
+                raise TimeoutError(f"the simulator did not end in {_PATIENCE_S:g} s")
+            self._said = self._process.errors()
+        code = self._process.poll()
+        assert code is not None
+        return code, self._said
 
     def poll(self) -> int | None:
         """Its exit code; None while it runs."""
@@ -72,17 +157,11 @@ def running(**options: Any) -> Iterator[Simulator]:
     Raises:
         RuntimeError: It didn't start, or had a fault of its own; the message is its standard error.
     """
-    settings = json.dumps({"port": 0, **options}, default=str)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "aiperf_command_simulate", settings],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    line = process.stdout.readline()
+    process, line = _NURSERY.fork({"port": 0, **options})
     _, marker, url = line.strip().partition("listening on ")
     if not marker:
-        _, errors = process.communicate()
-        raise RuntimeError(f"the simulator didn't start: {errors.strip()}")
+        process.poll(_PATIENCE_S)
+        raise RuntimeError(f"the simulator didn't start: {process.errors().strip()}")
     simulator = Simulator(url, process)
     try:
         yield simulator
