@@ -21,7 +21,7 @@ from aiperf.results import open_run
 from aiperf.sdk.categories import CATEGORIES
 from aiperf_command_simulate.testing import Simulator, running
 from environments import Shelf, suite
-from program import Done, Program, bytes_of
+from program import Done, Program, bytes_of, wait_for
 from requirements import ROOT
 
 if importlib.util.find_spec("uv_build") is None:
@@ -185,6 +185,27 @@ def test_a_benchmark_grades_with_its_own_grader_and_yields_to_the_user(aiperf: P
     assert told == [(f"riddle-{place}", repeat) for place in range(2) for repeat in range(2)], "each once, and no more"
     assert [item["settings"] for item in items] == [{"temperature": 0.7, "stop": ["\n"], "seed": 7}] * 4
     assert [line["metadata"]["repeat"] for line in done.lines("profile_export.jsonl")].count(1) == 2
+
+
+def test_ctrl_c_while_answers_are_graded_keeps_the_grades(aiperf: Program, simulator: Simulator) -> None:
+    aiperf.environment["ACME_JURY_CASES"] = "1"
+    run = aiperf.start(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "chat", "--ui", "none", "--custom-dataset-type",
+        "riddles", "--accuracy-grader", "jury", "--grading-processes", 2, "--tokenizer", "builtin", "--request-count", 6,
+    )  # fmt: skip
+    grades = run.artifacts / "journal" / "grades"
+    wait_for(lambda: grades.exists() and grades.read_bytes().count(b"\n") == 2)
+    run.hears("Grading")
+    run.interrupt()
+    done = run.end()
+    assert done.code == 130, done.err
+    assert "4 answers are not graded yet: aiperf report grades them" in done.out + done.err
+    assert done.json()["wisdom"]["count"] == 2 and done.json()["was_cancelled"] is False
+    assert run.survivors() == []
+    del aiperf.environment["ACME_JURY_CASES"]
+    again = aiperf("report", done.artifacts, "--json")
+    assert again.code == 0 and json.loads(again.out)["wisdom"]["count"] == 6, again.err
+    assert grades.read_bytes().count(b"\n") == 6
 
 
 def test_a_data_set_of_many_names_is_chosen_by_one(aiperf: Program, simulator: Simulator) -> None:

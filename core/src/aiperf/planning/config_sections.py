@@ -33,6 +33,7 @@ def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
         "accuracy": {
             "benchmark": draft.kernel.accuracy_benchmark,
             "grader": None if plan.plugins.grader is None else plan.plugins.grader.name,
+            "grading_processes": _typed(draft, "grading_processes"), "grading_timeout": _typed(draft, "grading_timeout_s"),
         },
         "plugins": {key: options for key in plan.plugins.options if (options := _plugin(plan, draft, key))},
         "runtime": {

@@ -181,7 +181,8 @@ def _plugins(
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
         given=tuple(dict.fromkeys(field.rpartition(".")[0] for field in draft.settings.typed if ":" in field)),
-        configuration=draft.settings.configuration, grading_timeout_s=None if grader is None else _limit_s(registry, grader),
+        configuration=draft.settings.configuration, grading_timeout_s=_limit_s(draft, grader),
+        grading_processes=draft.kernel.grading_processes, grading_limit_s=draft.kernel.grading_timeout_s,
     )  # fmt: skip
 
 
@@ -250,10 +251,20 @@ def _grader(draft: Draft, choice: EndpointChoice, source: Source) -> PluginRef |
     return draft.chosen("graders", name, option)
 
 
-def _limit_s(registry: Registry, grader: PluginRef) -> float | None:
+def _limit_s(draft: Draft, grader: PluginRef | None) -> float | None:
+    """The time for one answer, of a slow grader; options for slow ones are refused without a grader."""
+    given = [field for field in ("grading_processes", "grading_timeout_s") if draft.typed(field)]
+    if grader is None:
+        flag = draft.flag("accuracy_grader")
+        if given and draft.kernel.accuracy_grader is None:
+            draft.refuse(f"{draft.flags(given)} without a grader: nothing is graded", f"add {flag}, or leave it out")
+        return None
     from aiperf.sdk.grader import timeout_s
 
-    return timeout_s(registry.descriptor(grader.category, grader.name).capabilities)
+    limit_s = timeout_s(draft.registry.descriptor(grader.category, grader.name).capabilities)
+    if given and limit_s is None:
+        draft.warn(f"{draft.flags(given)} is for slow graders; {grader.name} grades while the load goes on")
+    return limit_s
 
 
 def _sendable(options: Options) -> EncodedOptions:

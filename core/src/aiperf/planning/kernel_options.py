@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from aiperf import foreign
+from aiperf.planning.grading_options import GradingOptions
 from aiperf.planning.study_options import StudyOptions
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.options import Finite, Options, Word, option
@@ -271,5 +272,5 @@ class RunOptions(Options):
         place="runtime.communication.path", help="Directory of the sockets for control messages between processes.")
 
 
-class KernelOptions(RunOptions, StudyOptions):
+class KernelOptions(GradingOptions, RunOptions, StudyOptions):
     """Options of ``aiperf profile`` that the kernel itself reads."""

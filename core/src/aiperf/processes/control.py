@@ -179,6 +179,19 @@ class Summarize(Struct, frozen=True, tag=True):
     """All folds are there, and ``run.json`` has the end of the run: make the summary (reducer 0)."""
 
 
+class Hurry(Struct, frozen=True, tag=True):
+    """A signal has come since Summarize: leave out what takes long."""
+
+
+class Working(Struct, frozen=True, tag=True):
+    """A long part of Summarize: what it is, how much is done of how much, and the unit."""
+
+    what: str
+    done: int
+    of: int
+    unit: str
+
+
 class Summarized(Struct, frozen=True, tag=True):
     """The answer to Summarize; *trouble* says why there is no summary."""
 
@@ -213,8 +226,8 @@ class Released(Struct, frozen=True, tag=True):
 
 Message: TypeAlias = (
     Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | LogLines | LiveFigures
-    | LivePart | Judge | Judged | Finish | Reduced | PrepareSummary | Summarize | Summarized | WriteRows | RowsWritten
-    | Exit | Release | Released
+    | LivePart | Judge | Judged | Finish | Reduced | PrepareSummary | Summarize | Hurry | Working | Summarized
+    | WriteRows | RowsWritten | Exit | Release | Released
 )  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode

@@ -201,6 +201,11 @@ class SideProcess(LocalProcess):
         return bool(self._pending)
 
     @property
+    def replies(self) -> int:
+        """The descriptor that is readable when a reply has come, or the process has closed its pipe."""
+        return self._from
+
+    @property
     def waiting(self) -> int:
         """Bytes that wait here until the pipe takes them."""
         return len(self._pending)

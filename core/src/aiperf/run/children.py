@@ -208,7 +208,8 @@ class Mailbox:
     still; 0 where none did.
     verdict: the latest on the run under way.
     live: the latest of each reducer; fresh: requests that these reported, until someone takes them.
-    reduced: reducers that have folded everything.  summarized: the summary is written.
+    reduced: reducers that have folded everything.  summarized: the summary is written; working: a long part of it, None
+    before one began.
     rows_wait: reducers that put off rows for it.  row_failures: sentences on those rows.
     refused: that the plan can't be reduced.  unready: why children could not get ready.
     failures: why reducers could not finish.
@@ -227,6 +228,7 @@ class Mailbox:
         self.verdict: VerdictSoFar | None = None
         self.reduced: set[int] = set()
         self.summarized = False
+        self.working: control.Working | None = None
         self.rows_wait: set[int] = set()
         self.row_failures: list[str] = []
         self.refused: control.Refused | None = None
@@ -308,6 +310,8 @@ class Mailbox:
                 self.reduced.add(index)
                 (self.rows_wait.add if rows_wait else self.rows_wait.discard)(index)
                 self.failures += [] if trouble is None else [trouble]
+            case control.Working():
+                self.working = message
             case control.Summarized(trouble):
                 self.summarized = True
                 self.failures += [] if trouble is None else [trouble]

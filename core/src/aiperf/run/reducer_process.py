@@ -41,9 +41,9 @@ class ReducerProcess:
         self.line, self.index, self.journal = line, index, journal
         self.reduction: RunningReduction | None = None
         self.secrets, self.watched, self.lines_s = Secrets(), False, dict[int, float]()
-        self.over = self.released = self._guarded = False
+        self.over = self.released = self.hurry = self._guarded = False
         self._failure: str | None = None
-        self._rest_ms, self._told_s = _IDLE_MS, 0.0
+        self._rest_ms, self._told_s, self._work_told_s = _IDLE_MS, 0.0, 0.0
         self._warnings = logs.PluginWarnings()
 
     def run(self) -> bool:
@@ -106,6 +106,8 @@ class ReducerProcess:
                 failures += [] if failed is None else [failed]
                 self._tell_warnings()
                 self.line.send(control.RowsWritten(self.index, failures))
+            case control.Hurry():
+                self.hurry = True
             case control.Exit() | control.Release():
                 self.over, self.released = True, isinstance(message, control.Release) and not self._guarded
 
@@ -134,7 +136,7 @@ class ReducerProcess:
             say=lambda level, lines: self.line.send(control.LogLines(level, lines)),
             trouble=lambda sentence: self.line.send(control.Trouble(sentence)),
             moved=self._tell_live, warned=lambda: self._warnings.sentences,
-            watched=self.watched, lines_s=self.lines_s,
+            far=self._tell_work, hurried=self._hurried, watched=self.watched, lines_s=self.lines_s,
         )  # fmt: skip
         self.reduction = reducer_of(job.plan).begin(job)
 
@@ -164,6 +166,17 @@ class ReducerProcess:
         self._warnings.sentences |= dict.fromkeys(() if self.reduction is None else self.reduction.warned)
         for sentence in self._warnings.sentences:
             self.line.send(control.Notice(sentence))
+
+    def _hurried(self) -> bool:
+        """Whether the run wants its summary soon; what else has come is handled, too."""
+        while (message := self.line.receive()) is not None:
+            self._handle(message)
+        return self.hurry
+
+    def _tell_work(self, what: str, done: int, of: int, unit: str) -> None:
+        if time.monotonic() - self._work_told_s >= _LIVE_S:
+            self._work_told_s = time.monotonic()
+            self.line.send(control.Working(what, done, of, unit))
 
     def _tell_live(self) -> None:
         if self.reduction is None or time.monotonic() - self._told_s < _LIVE_S:

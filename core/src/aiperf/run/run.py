@@ -375,7 +375,13 @@ class PlannedRun:
         mailbox.catch_up = lambda child: [control.Finish(), *([control.Summarize()] if child.index == 0 else [])]
         mailbox.send(self.children.reducers[0], control.Summarize())
         _load_exporters(self.plan)
-        self._wait(lambda: mailbox.summarized, "Making the summary")
+        self._wait(lambda: mailbox.summarized or mailbox.working is not None, "Making the summary")
+        if mailbox.working is None:
+            return
+        self._wait(lambda: mailbox.summarized or self.outcome.signals.count > 0, mailbox.working.what, partial(_work, mailbox))
+        if not mailbox.summarized:
+            mailbox.send(self.children.reducers[0], control.Hurry())
+            self._wait(lambda: mailbox.summarized, "Making the summary")
 
     def _release_reducers(self) -> None:
         """Reducers are done, but for those that have put off rows."""
@@ -430,6 +436,11 @@ def _load_exporters(plan: Plan) -> None:
 def _entries(data: DataPlan, journal: Path) -> Far:
     known = data.source is None and not data.name  # how many rows a file has is known at its end
     return made(journal), data.entries or None if known else None, "entries"
+
+
+def _work(mailbox: Mailbox) -> Far:
+    working = mailbox.working
+    return unknown() if working is None else (working.done, working.of, working.unit)
 
 
 def _reduced(children: Children, mailbox: Mailbox) -> Far:

@@ -276,7 +276,8 @@ class PluginPlan(Struct, frozen=True):
     """Every plugin the run uses.  Workers and reducers load from these references, without discovery.
 
     tokenizer, grader, ui, configuration: None where the run needs none.  engine: None runs shards as local processes.
-    grading_timeout_s: limit per answer of a slow grader; None grades in the reducer.  grading_again: a report grades
+    grading_timeout_s: limit per answer of a slow grader; None grades in the reducer.  grading_processes: answers that a slow
+    one grades at a time; grading_limit_s: its time for all of them, from the end of the load.  grading_again: a report grades
     the stored answers with *grader*, in place of the grades of the run.
     url_strategy: None takes URLs in turn.  reducer: None in plans of versions that had one only.
     schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
@@ -294,6 +295,8 @@ class PluginPlan(Struct, frozen=True):
     tokenizer: PluginRef | None = None
     grader: PluginRef | None = None
     grading_timeout_s: float | None = None
+    grading_processes: int = 1
+    grading_limit_s: float = 600.0
     grading_again: bool = False
     ui: PluginRef | None = None
     engine: PluginRef | None = None

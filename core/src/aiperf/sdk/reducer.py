@@ -74,6 +74,8 @@ class ReducerJob(Struct, frozen=True):
     lines_s: by the index of a phase, the time between lines of progress; 0 where there are none.
     say: writes lines to the run's log, at a level of ``logging``.  trouble: ends the load early, with a sentence.  moved: to be
     called between pieces of long work; it shows how far it is.  warned: what plugins have logged in this process.
+    far: in :meth:`RunningReduction.summarize`, shows what goes on, how much of it is done, of how much, and the unit.
+    hurried: whether a signal has come since, and the summary is wanted soon.
     """
 
     plan: Plan
@@ -87,6 +89,8 @@ class ReducerJob(Struct, frozen=True):
     warned: Callable[[], Iterable[str]]
     watched: bool = False
     lines_s: Mapping[int, float] = {}
+    far: Callable[[str, int, int, str], None] = lambda what, done, of, unit: None
+    hurried: Callable[[], bool] = bool
 
 
 class RunningReduction:

@@ -134,6 +134,7 @@ def report(
     command.plugin_options = others
     options = SimpleNamespace(definitions=definitions, as_json=as_json, output=output, slice_duration_s=slices)
     options.accuracy_grader, options.export_level = None, level
+    options.grading_processes = options.grading_timeout_s = None
     options.percentiles, options.columns, options.verbose = percentiles, columns, verbose
     return command.run(options, [str(word) for word in words])
 

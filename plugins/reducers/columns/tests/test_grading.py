@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -19,11 +20,13 @@ from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.dataset import Dataset
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import DecodingReader
+from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.grader import Case, Grade, Grader
 from aiperf.sdk.model import Conversation, Delta, ToolCall, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
 from aiperf.sdk.transport import STREAMED
+from aiperf_reducer_columns.reduce import slow_grading
 from aiperf_reducer_columns.reduce.batches import batches
 from aiperf_reducer_columns.reduce.grading import Pending, case_of
 from aiperf_reducer_columns.reduce.reducer import Outlets, ShardReducer
@@ -293,6 +296,14 @@ class Slow(Grader):
         print("noise", sys.stdin.read())
         return Grade(case.text == case.expected, explanation=f"{os.getpid()} {case.task} {case.finish_reason}")
 
+class Meeting(Grader):
+    def grade(self, case):
+        place = os.environ["MEETING"]
+        open(os.path.join(place, case.text), "w").close()
+        while not all(os.path.exists(os.path.join(place, name)) for name in "ab"):
+            threading.Event().wait(0.01)
+        return Grade(True)
+
 class Absent(Grader):
     def __init__(self, options=None):
         raise RuntimeError("it is out")
@@ -300,13 +311,17 @@ class Absent(Grader):
 
 
 def slowly(
-    directory: Path, grader: str, monkeypatch: pytest.MonkeyPatch, *texts: str, timeout_s: float = 60.0, cancelled: bool = False
-) -> tuple[Recording, RecordBatch, Summary]:
+    directory: Path, grader: str, monkeypatch: pytest.MonkeyPatch, *texts: str, timeout_s: float = 60.0,
+    cancelled: bool = False, processes: int = 1, limit_s: float = 600.0, job: Any = None,
+) -> tuple[Recording, RecordBatch, Summary]:  # fmt: skip
     """A run whose answers a slow grader gets, the batch of its report, and its summary."""
     (directory / "slow_graders.py").write_text(SLOW)
     monkeypatch.syspath_prepend(directory)
     monkeypatch.setenv("PYTHONPATH", str(directory), prepend=os.pathsep)
-    made = Recording(directory, grader=sample_ref("graders", f"slow_graders:{grader}"), grading_timeout_s=timeout_s)
+    made = Recording(
+        directory, grader=sample_ref("graders", f"slow_graders:{grader}"), grading_timeout_s=timeout_s,
+        grading_processes=processes, grading_limit_s=limit_s,
+    )  # fmt: skip
     made.data_set(Conversation("q", tuple(Turn((text,), expected="4", task="sums") for text in texts), alone=True))
     for turn, text in enumerate(texts):
         made.sent(turn, (turn + 1) * 10 * MS, turn=turn, entry=0)
@@ -320,7 +335,7 @@ def slowly(
     assert {each["ungraded"] for each in grades(waiting)} == {"not graded yet"}
     seen: list[RecordBatch] = []
     monkeypatch.setattr(Outlets, "give", lambda _, batch: seen.append(batch))
-    return made, seen[0] if (summary := write_summary(made.journal)) and seen else waiting, summary
+    return made, seen[0] if (summary := write_summary(made.journal, job=job)) and seen else waiting, summary
 
 
 def test_a_slow_grader_works_in_a_process_of_its_own_and_its_failures_cost_one_grade_each(
@@ -337,9 +352,10 @@ def test_a_slow_grader_works_in_a_process_of_its_own_and_its_failures_cost_one_g
             os.kill(pid, 0)
     (sentence,) = summary.extra["failures"]
     assert sentence == (
-        "the plugin graders:slow of acme 1.2 left 4 of 7 answers ungraded: the grader failed: ZeroDivisionError: no idea (1);"
-        " the grader took longer than 2 s (1); the grader's process exited with 3 (1);"
-        " the grader failed: TypeError: it gives bool, not Grade (1)"
+        "the plugin graders:slow of acme 1.2 left 4 of 7 answers ungraded:"
+        " the grader failed: ZeroDivisionError: no idea (1: q);"
+        " the grader took longer than 2 s (1: q); the grader's process exited with 3 (1: q);"
+        " the grader failed: TypeError: it gives bool, not Grade (1: q)"
     )
     assert summary.valid == 7 and sentence in summary.warnings
     assert "noise" in (made.journal / "grader.log").read_text()
@@ -353,18 +369,82 @@ def test_a_slow_grader_works_in_a_process_of_its_own_and_its_failures_cost_one_g
 @pytest.mark.parametrize(
     ("grader", "text", "reason"),
     [
-        ("Slow", "die", "the grader's process exited with 3 (3)"),
-        ("Absent", "4", "the grader failed: the plugin graders:absent of acme 1.2 can't be used: RuntimeError: it is out (3)"),
+        ("Slow", "die", "the grader's process exited with 3"),
+        ("Absent", "4", "the grader failed: the plugin graders:absent of acme 1.2 can't be used: RuntimeError: it is out"),
     ],
 )  # fmt: skip
-def test_a_slow_grader_that_only_dies_is_given_up(
+def test_each_answer_that_a_slow_grader_loses_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grader: str, text: str, reason: str
 ) -> None:
-    _, batch, summary = slowly(tmp_path, grader, monkeypatch, *[text] * 5)
-    assert columns(batch, "graded") == [[0] * 5]
-    given_up = "the grader was given up after 3 processes in a row were lost (2)"
+    made, batch, summary = slowly(tmp_path, grader, monkeypatch, *[text] * 4)
+    assert columns(batch, "graded") == [[0] * 4]
     name = f"the plugin graders:{grader.lower()} of acme 1.2"
-    assert summary.extra["failures"] == [f"{name} left 5 of 5 answers ungraded: {reason}; {given_up}"]
+    assert summary.extra["failures"] == [f"{name} left 4 of 4 answers ungraded: {reason} (4: q)"]
+    # A grader that never starts has seen no answer: the next report tries again.
+    assert len((made.journal / "grades").read_text().splitlines()) == (4 if grader == "Slow" else 0)
+
+
+def test_several_processes_give_the_grades_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ("4", "raise", "5", "4", "die", "vague", "4", "5", "die", "4")
+    grades_of = []
+    for processes in (1, 3):
+        (folder := tmp_path / str(processes)).mkdir()
+        made, batch, summary = slowly(folder, "Slow", monkeypatch, *texts, processes=processes)
+        monkeypatch.undo()
+        graded = [{**each, "grade": {**each.get("grade", {}), "explanation": ""}} for each in grades(batch)]
+        grades_of.append((graded, summary.extra["failures"]))
+        lines = [json.loads(line) for line in (made.journal / "grades").read_text().splitlines()]
+        assert sorted(line["request"] for line in lines) == list(range(len(texts)))
+    assert grades_of[0] == grades_of[1]
+
+
+def test_processes_grade_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each answer waits until another one is graded beside it."""
+    monkeypatch.setenv("MEETING", str(tmp_path))
+    _, batch, summary = slowly(tmp_path, "Meeting", monkeypatch, "a", "b", processes=2)
+    assert columns(batch, "graded", "correct") == [[1, 1], [1, 1]] and not summary.extra.get("failures")
+
+
+class Job(msgspec.Struct):
+    """What summarising asks a run: to stop after *after* progress calls."""
+
+    after: int
+    told: list[tuple[str, int, int, str]] = []
+
+    def far(self, *what: Any) -> None:
+        self.told.append(what)
+
+    def hurried(self) -> bool:
+        return any(done >= self.after for _, done, _, _ in self.told)
+
+
+def test_whoever_interrupts_grading_keeps_the_grades_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job(2)
+    made, batch, summary = slowly(tmp_path, "Slow", monkeypatch, "4", "4", "hang", "4", job=job)
+    assert columns(batch, "graded", "correct") == [[1, 1, 0, 0], [1, 1, None, None]]
+    assert [each["ungraded"] for each in grades(batch)[2:]] == ["not graded yet"] * 2
+    assert "2 answers are not graded yet: aiperf report grades them" in summary.warnings and not summary.extra.get("failures")
+    assert job.told[-1] == ("Grading", 2, 4, "answers")
+    kept = (made.journal / "grades").read_text()
+    assert len(kept.splitlines()) == 2
+    report(made.journal.parent, lambda plan: plan.replacing(grading_timeout_s=1.0))
+    assert (made.journal / "grades").read_text().startswith(kept) and batch is not None
+    assert len((made.journal / "grades").read_text().splitlines()) == 4
+
+
+def test_grading_ends_with_its_time_and_a_report_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = tmp_path / "journal" / "grades"
+    clock = SimpleNamespace(monotonic=lambda: 1e9 if first.exists() and first.read_bytes() else 0.0)
+    monkeypatch.setattr(slow_grading, "time", clock)
+    made, batch, summary = slowly(tmp_path, "Slow", monkeypatch, "4", "hang", "4", limit_s=60.0)
+    monkeypatch.undo()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    assert columns(batch, "graded") == [[1, 0, 0]]
+    late = "the 60 s of --grading-timeout were over, and aiperf report goes on"
+    assert summary.extra["failures"] == [f"the plugin graders:slow of acme 1.2 left 2 of 3 answers ungraded: {late} (2: q)"]
+    again, _, _ = report(made.journal.parent, lambda plan: plan.replacing(grading_timeout_s=1.0))
+    (sentence,) = again.extra["failures"]
+    assert sentence.endswith("left 1 of 3 answers ungraded: the grader took longer than 1 s (1: q)")
 
 
 def test_a_run_that_was_ended_is_not_kept_waiting_by_a_slow_grader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,21 +458,50 @@ def test_a_run_that_was_ended_is_not_kept_waiting_by_a_slow_grader(tmp_path: Pat
 
 
 def test_a_run_without_answers_is_not_graded_again(tmp_path: Path) -> None:
-    made, _ = answered(tmp_path, Same, {"text": "4"})
+    made, _ = answered(tmp_path, None, {"text": "4"})
     made.ended()
     with pytest.raises(AiperfError, match="can't be graded again: the run has not kept them"):
-        report(made.journal.parent, lambda plan: plan.replacing(grading_again=True))
+        report(made.journal.parent, lambda plan: plan.replacing(grader=ref("graders", Half), grading_again=True))
 
 
-def test_answers_are_graded_again_in_place_of_the_grades_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, batch = answered(tmp_path, Same, {"text": "4"}, {"text": "Lyon"}, export_level="raw")
-    assert columns(batch, "score") == [[1, 0]]
+class Keeping(BatchExporter):
+    answers = True
+
+    def rows(self, batch: RecordBatch) -> bytes:
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("first", "changes"),
+    [(Same, {"export_level": "raw"}), (Same, {}), (None, {"exporters": (sample_ref("exporters", f"{__name__}:Keeping"),)})],
+    ids=["raw", "graded", "answers"],
+)
+def test_answers_are_graded_again_from_whatever_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: type[Grader] | None, changes: dict[str, Any]
+) -> None:
+    cut = {"text": "Lyon", "finish": "length"}
+    made, batch = answered(tmp_path, first, {"text": "4", "finish": "stop"}, cut, None, **changes)
+    made.ended()
+    seen: list[RecordBatch] = []
+    monkeypatch.setattr(Outlets, "give", lambda _, batch: seen.append(batch))
+    report(made.journal.parent, lambda plan: plan.replacing(grader=ref("graders", Cut), grading_again=True))
+    report(made.journal.parent)
+    assert columns(seen[0], "graded", "score") == [[1, 1, None], [1, 0, None]]
+    told = [json.loads(each["grade"]["explanation"])[:-1] for each in grades(seen[0])[:2]]
+    assert told == [
+        ["questions", 0, "sums", "two and two", "4", "", "stop"],
+        ["questions", 1, "towns", "capital of France", "Lyon", "", "length"],
+    ]
+    assert columns(seen[1], "score") == columns(batch, "score")
+
+
+def test_a_failed_request_stays_ungraded_when_graded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = answered(tmp_path, Same, None, {"text": "Paris"})
     made.ended()
     seen: list[RecordBatch] = []
     monkeypatch.setattr(Outlets, "give", lambda _, batch: seen.append(batch))
     report(made.journal.parent, lambda plan: plan.replacing(grader=ref("graders", Half), grading_again=True))
-    report(made.journal.parent)
-    assert [columns(each, "score") for each in seen] == [[[0.5, 0.5]], [[1, 0]]]
+    assert grades(seen[0])[0] == {"expected": "4", "task": "sums", "ungraded": "no answer: error"}
 
 
 def test_nothing_is_graded_where_no_grader_was_chosen(tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ class Report(Command[ReportOptions]):
         asked += ["--columns"] if options.columns else []
         asked += [] if options.export_level is None else ["--export-level"]
         asked += [] if options.accuracy_grader is None else ["--accuracy-grader"]
+        asked += [] if options.grading_processes is None else ["--grading-processes"]
+        asked += [] if options.grading_timeout_s is None else ["--grading-timeout"]
         if self.plugin_options is not None:
             asked += flags(self.plugin_options)
         if asked:
@@ -91,6 +93,10 @@ class Report(Command[ReportOptions]):
         plan = choosing(plan, options.percentiles, options.columns)
         if options.export_level is not None:
             plan = at_level(plan, options.export_level)
+        if options.grading_processes is not None:
+            plan = plan.replacing(grading_processes=options.grading_processes)
+        if options.grading_timeout_s is not None:
+            plan = plan.replacing(grading_limit_s=options.grading_timeout_s)
         if options.accuracy_grader is None or self.plugin_options is None:
             return plan
         return regraded(plan, self.plugin_options, options.accuracy_grader)

@@ -47,7 +47,22 @@ class ReportOptions(Options):
         "--accuracy-grader",
         metavar="NAME",
         shown="the run's own grades",
-        help="Grade the answers again with this installed grader; the run must have kept them (--export-level raw).",
+        help="Grade the answers again with this installed grader; a run with a grader, or with --export-level raw, kept them.",
+    )
+    grading_processes: int | None = option(
+        "--grading-processes",
+        ge=1,
+        le=256,
+        metavar="INT",
+        shown="the run's own",
+        help="Answers that a slow grader grades at a time.",
+    )
+    grading_timeout_s: Finite | None = option(
+        "--grading-timeout",
+        gt=0,
+        metavar="SECONDS",
+        shown="the run's own",
+        help="Longest time for a slow grader to grade the answers that have no grade yet.",
     )
     verbose: bool = option(
         "--verbose",

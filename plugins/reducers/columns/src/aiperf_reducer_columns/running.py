@@ -130,7 +130,7 @@ class ColumnsReduction(RunningReduction):
         from aiperf_reducer_columns.report.report import write_summary
 
         merged, self._merged = self._merged, None
-        write_summary(self.journal, secrets=self.job.secrets, reductions=self._reductions, merged=merged)
+        write_summary(self.journal, secrets=self.job.secrets, reductions=self._reductions, merged=merged, job=self.job)
 
     def write_rows(self) -> list[str]:
         if not self.rows_wait:

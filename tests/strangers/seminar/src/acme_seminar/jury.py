@@ -1,4 +1,4 @@
-"""Sleeps on every answer, and wants whole cases."""
+"""Sleeps on every answer, and wants whole cases; for a long while behind as many as ``ACME_JURY_CASES`` says."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from aiperf import Case, Grade, Grader
 
 
 class Jury(Grader):
+    def __init__(self, options: None = None) -> None:
+        super().__init__(options)
+        self._left = int(os.environ.get("ACME_JURY_CASES", "1000"))
+
     def grade(self, case: Case) -> Grade:
-        time.sleep(0.01)
+        time.sleep(0.01 if self._left > 0 else 3600)
+        self._left -= 1
         begin = case.expected[:1].casefold()
         found = next((word for word in case.response.split() if word[:1].casefold() == begin), None)
         told = f"process {os.getpid()}, {case.conversation_id}, {case.finish_reason}, {len(case.turn.texts)} text"

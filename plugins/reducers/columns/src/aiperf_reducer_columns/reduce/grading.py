@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,10 +16,6 @@ from aiperf.sdk.plan import Plan
 from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.answer import Answer
-
-if TYPE_CHECKING:
-    from aiperf_reducer_columns.reduce.batches import StoredBatch
-    from aiperf_reducer_columns.reduce.slow_grading import SlowGrading
 
 NOT_YET = "not graded yet"
 """Of an answer that waits for a slow grader."""
@@ -78,23 +74,28 @@ class Grading:
         if answer.no_tool_calls is not None:
             return Graded(asked.expected, asked.task, answer.text, ungraded=answer.no_tool_calls)
         text, reasoning = answer.choices[0] if answer.choices else (answer.text, answer.reasoning)
-        calls_of = answer.tool_calls
-        response, pending = text or reasoning, Pending(text, reasoning, answer.finish, answer.usage, calls_of)
+        pending = Pending(text, reasoning, answer.finish, answer.usage, answer.tool_calls)
+        return self.graded(entry, turn, asked.expected, asked.task, pending)
+
+    def graded(self, entry: int, turn: int, expected: str, task: str | None, pending: Pending) -> Graded:
+        """The grade of an answer; of a slow grader, the answer that waits for it."""
+        assert self._ref is not None
+        response, calls_of = pending.text or pending.reasoning, pending.tool_calls
         if self._grader is None:
-            return Graded(asked.expected, asked.task, response, ungraded=NOT_YET, pending=pending, tool_calls=calls_of)
+            return Graded(expected, task, response, ungraded=NOT_YET, pending=pending, tool_calls=calls_of)
         if self._ref.key in calls.left:
-            return Graded(asked.expected, asked.task, response, ungraded="the grader was left behind")
+            return Graded(expected, task, response, ungraded="the grader was left behind")
         try:
             with calls.of(self._ref):
                 if self._takes_case:
                     grade = checked(self._grader.grade(case_of(self._store, entry, turn, pending)))
                 else:
-                    grade = checked(self._grader.grade(asked.expected, response))
+                    grade = checked(self._grader.grade(expected, response))
         except (Exception, SystemExit) as error:  # noqa: BLE001  # code of a plugin
             self._report(str(self._ref), failure(self._ref, "failed", error).message)
             failed = f"the grader failed: {why(error)}"
-            return Graded(asked.expected, asked.task, response, ungraded=failed, tool_calls=calls_of)
-        return Graded(asked.expected, asked.task, response, grade, tool_calls=calls_of)
+            return Graded(expected, task, response, ungraded=failed, tool_calls=calls_of)
+        return Graded(expected, task, response, grade, tool_calls=calls_of)
 
 
 def case_of(store: Store, entry: int, number: int, answer: Pending) -> Case:
@@ -138,13 +139,6 @@ def grade_columns(grades: Mapping[int, Graded], count: int) -> dict[str, Column]
     return dict(columns)
 
 
-def graded_batch(stored: StoredBatch, slow: SlowGrading | None) -> tuple[StoredBatch, int]:
-    """The batch with the grades of a slow grader; without it as it is, and how many answers wait for one."""
-    waiting = [row for row, grade in stored.grades.items() if grade.pending is not None]
-    if slow is None:
-        return stored, len(waiting)
-    columns, grades = stored.columns(), dict(stored.grades)
-    for row in waiting:
-        place = (int(columns[name][row]) for name in ("shard", "request", "entry", "turn"))
-        grades[row] = slow.graded(grades[row], *place)
-    return msgspec.structs.replace(stored, grades=grades), 0
+def waiting(grades: Mapping[int, Graded]) -> int:
+    """How many answers wait for a slow grader."""
+    return sum(grade.pending is not None for grade in grades.values())

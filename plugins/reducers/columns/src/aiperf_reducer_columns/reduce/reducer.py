@@ -27,12 +27,13 @@ from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.aside import Aside, Left, Turns, Written
 from aiperf_reducer_columns.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, read_batches
-from aiperf_reducer_columns.reduce.grading import graded_batch
+from aiperf_reducer_columns.reduce.grading import waiting
 from aiperf_reducer_columns.reduce.late_rows import LateRows
 from aiperf_reducer_columns.reduce.losses import lost_columns, lost_frames
 from aiperf_reducer_columns.reduce.outlets import Outlets
 from aiperf_reducer_columns.reduce.recent import Recent
 from aiperf_reducer_columns.reduce.recovery import drop_segments, prefers_segments, skip_stored
+from aiperf_reducer_columns.reduce.regrading import regraded, segments_are_whole
 from aiperf_reducer_columns.reduce.rows import RowMaker
 from aiperf_reducer_columns.reduce.watch import Watch
 from aiperf_reducer_columns.statistics.by_text import ByText, texts_of
@@ -294,6 +295,8 @@ class ShardReducer:
             pass
         left = self._aside.left if self._aside is not None else self._read_rest(end)
         assert left is not None  # a process that reads aside has come to its end
+        for graded in () if self._slow is None else self._slow.rest():
+            self._use(graded)
         self._outlets.end()
         reduction, pipeline = self.reduction, self._pipeline
         reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
@@ -336,7 +339,11 @@ class ShardReducer:
             log.warning("%s", sentence)
 
     def _take(self, stored: StoredBatch) -> None:
-        """Score, fold and export a batch."""
+        """Score, fold and export a batch; one with answers for a slow grader, and those behind it, once they are graded."""
+        for graded in (stored,) if self._slow is None else self._slow.through(stored):
+            self._use(graded)
+
+    def _use(self, stored: StoredBatch) -> None:
         reduction = self.reduction
         reduction.add(stored)
         if self.watch is not None:
@@ -345,9 +352,7 @@ class ShardReducer:
             if kind == journal.PHASE and value["event"] == "begin":  # at one instant for all shards
                 self._pipeline.begins_ns.setdefault(value["phase"], value["at_ns"] - self._zero_ns)
         if stored.count:
-            if stored.grades and self.plan.plugins.grading_timeout_s is not None:
-                stored, waiting = graded_batch(stored, self._slow)
-                reduction.pending += waiting
+            reduction.pending += waiting(stored.grades)
             scored = self._pipeline.score(self._record_batch(stored))
             self._pipeline.feed(scored)
             self._outlets.give(scored)
@@ -370,7 +375,8 @@ class ShardReducer:
     def _recover(self) -> None:
         """Take what earlier reducers made durable; go on behind it."""
         pattern = f"columns-{self.index}.*" if self._durable else "columns-*.*"
-        again = self.plan.plugins.grading_again or (
+        regrading = self.plan.plugins.grading_again
+        again = (regrading and segments_are_whole(self.plan, self.journal)) or (
             not self._durable
             and prefers_segments(self.plan, self.journal, self._readers, self._rows.numbers, note=self.reduction.notes.append)
         )
@@ -378,7 +384,7 @@ class ShardReducer:
             whole = damaged = 0
             for stored, frame in read_batches(path):
                 skip_stored(stored, self._readers, self._rows)
-                self._take(stored)
+                self._take(regraded(stored, self.plan, self._store, self._rows.grading) if regrading else stored)
                 whole, damaged = frame.end, damaged + frame.skipped
             if self._durable:
                 self._writer.resume(path, whole)

@@ -90,7 +90,7 @@ class RowMaker:
         self.prompts = Prompts(store)
         if counting and not self._server_counts:
             self._open_tokenizer()
-        self._grading = Grading(plan, store, report)
+        self.grading = Grading(plan, store, report)
         self.ends = Ends(plan.load.phases)
         self.models = AnsweredModels(plan.target.models, len(plan.target.urls))
         self._bulk: BulkRows | None = None
@@ -183,7 +183,7 @@ class RowMaker:
             1.0 if unread else ABSENT,  # unread_usage
         )  # fmt: skip
         missing = None if outcome == journal.COMPLETED else f"no answer: {journal.OUTCOMES[outcome]}"
-        grade = self._grading.of(entry, turn, answer, missing)
+        grade = self.grading.of(entry, turn, answer, missing)
         trace = _trace(request) if self._traces else None
         reason = answer.reason
         if answer.extra:
@@ -226,7 +226,7 @@ class RowMaker:
             answer = read_answer(reads, reader, streamed=streamed, repeats=repeats, empty=empty, framing=framing)
             if choices is not None:
                 choices.put_apart(answer)
-            if self._grading.wanted and answer.error is None and has_tool_calls(answer):
+            if self.grading.wanted and answer.error is None and has_tool_calls(answer):
                 try:
                     answer.tool_calls = tool_calls(reads, self._endpoint.reader, streamed=streamed, framing=framing)
                 except Exception as error:  # noqa: BLE001  # code of a plugin

@@ -1,59 +1,37 @@
-"""Slow graders: after the load, in a process of their own, with a time limit per answer.
+"""Slow graders: after the load, in processes of their own, with a time limit per answer and one for all.
 
-    python -m aiperf_reducer_columns.reduce.slow_grading REPLIES
-
-The columns keep the answers, so grading delays neither latencies nor the display.  One answer is graded at a time; each outcome
-goes to ``grades``, a file of JSON lines in the journal, and a report goes on where an earlier one ended.
+The columns keep the answers, so grading delays neither latencies nor the display.  Each outcome goes to ``grades``, a file of
+JSON lines in the journal, as soon as it is known, and a report goes on where an earlier one ended.
 """
 
 from __future__ import annotations
 
-import os
-import queue
-import signal
-import sys
-import threading
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 import msgspec
 from aiperf.parts.journal import Store
-from aiperf.parts.loading import made, why
-from aiperf.parts.processes import SideProcess, fate, ignore_endings, send_reply
-from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.grader import Case, Grade, Grader, takes_case
-from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.grader import Grade
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import private
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aiperf_reducer_columns.reduce.grading import Graded, case_of, checked_grade
+from aiperf_reducer_columns.reduce.batches import StoredBatch
+from aiperf_reducer_columns.reduce.grader_pool import GraderPool, Key
+from aiperf_reducer_columns.reduce.grading import NOT_YET, Graded, case_of
 
 AGAIN = "grades-again"
 """The file of a report with another grader, which begins it anew."""
-_START_S = 60.0
-"""The longest start of the process, with the imports of the plugin."""
-_END_S = 2.0
-_MOST_LOST = 3
-"""After so many processes in a row that hang or die, the rest stays ungraded."""
-
-
-class _Open(Struct, frozen=True, tag=True):
-    ref: PluginRef
-    options: EncodedOptions | None
-
-
-class _Ask(Struct, frozen=True, tag=True):
-    case: Case
-
-
-class _Reply(Struct, frozen=True):
-    """A grade, or why there is none; neither after a start."""
-
-    grade: Grade | None = None
-    failed: str | None = None
+_MOST_HELD_BYTES = 64 << 20
+"""Batches that are read ahead of those that wait for a grade."""
+_STEP_S = 0.5
+_MOST_NAMED = 3
+"""Problems that a sentence names for each reason."""
 
 
 class _Outcome(Struct, frozen=True, omit_defaults=True):
@@ -65,18 +43,48 @@ class _Outcome(Struct, frozen=True, omit_defaults=True):
     ungraded: str | None = None
 
 
-class SlowGrading:
-    """Grades the pending answers of a finished run; a context manager, so that no process is left."""
+class GradingWatch(Struct, frozen=True):
+    """Who waits for the grades.
 
-    def __init__(self, plan: Plan, journal: Path, store: Store) -> None:
+    over: whether they want the end now.  tell: gets the number of answers that are done, and of those that are known of.
+    total: number of answers, None where it isn't known before.
+    """
+
+    over: Callable[[], bool] = bool
+    tell: Callable[[int, int], None] = lambda done, known: None
+    total: int | None = None
+
+
+class _Held(Struct):
+    """A batch with its answers, by row; the keys of those that have no outcome yet."""
+
+    stored: StoredBatch
+    keys: dict[int, Key]
+    missing: set[Key]
+    size: int
+
+
+class SlowGrading:
+    """Grades the pending answers of a finished run; a context manager, so that no process is left.
+
+    left: answers that are not graded because the end was wanted, or the time is over; a report grades them.
+    """
+
+    def __init__(self, plan: Plan, journal: Path, store: Store, watch: GradingWatch) -> None:
         assert plan.plugins.grader is not None and plan.plugins.grading_timeout_s is not None
-        self._ref, self._limit_s = plan.plugins.grader, plan.plugins.grading_timeout_s
-        self._options = plan.plugins.options.get(self._ref.key)
-        self._store, self._journal = store, journal
-        self._process: SideProcess | None = None
-        self._lost = self._answers = 0
-        self._reasons: dict[str, int] = {}
-        self._known: dict[tuple[int, int], _Outcome] = {}
+        self._ref, self._limit_s = plan.plugins.grader, plan.plugins.grading_limit_s
+        self._store, self._watch = store, watch
+        self._pool = GraderPool(
+            self._ref, plan.plugins.options.get(self._ref.key), journal / "grader.log",
+            most=plan.plugins.grading_processes, limit_s=plan.plugins.grading_timeout_s,
+        )  # fmt: skip
+        self._until_s = time.monotonic() + self._limit_s
+        self._over: str | None = None
+        self._held: deque[_Held] = deque()
+        self._waiting: dict[Key, _Held] = {}
+        self._answers = self._done = self.left = 0
+        self._reasons: dict[str, list[str]] = {}
+        self._known: dict[Key, _Outcome] = {}
         path = journal / (AGAIN if plan.plugins.grading_again else "grades")
         self._file = private(path).open("ab")
         *lines, half = path.read_bytes().split(b"\n")
@@ -89,114 +97,100 @@ class SlowGrading:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._end_process()
+        self._pool.stop()
         self._file.close()
 
-    def graded(self, pending: Graded, shard: int, request: int, entry: int, turn: int) -> Graded:
-        """The grade of a pending answer, or why it has none."""
-        self._answers += 1
-        outcome = self._known.get((shard, request))
-        if outcome is None:
-            assert pending.pending is not None
-            reply = self._ask(case_of(self._store, entry, turn, pending.pending))
-            outcome = _Outcome(shard, request, reply.grade, reply.failed)
-            self._file.write(msgspec.json.encode(outcome) + b"\n")
-            self._file.flush()
-        if outcome.ungraded is not None:
-            self._reasons[outcome.ungraded] = self._reasons.get(outcome.ungraded, 0) + 1
-        return replace(pending, grade=outcome.grade, ungraded=outcome.ungraded, pending=None)
+    def through(self, stored: StoredBatch) -> Iterator[StoredBatch]:
+        """Take a batch; the batches whose answers are done by now, in the order in which they were taken."""
+        self._take(stored)
+        while True:
+            self._step(0.0)
+            yield from self._finished()
+            if sum(held.size for held in self._held) <= _MOST_HELD_BYTES:
+                return
+            self._step(_STEP_S)
+
+    def rest(self) -> Iterator[StoredBatch]:
+        """The batches that wait, once their answers are graded or the time is over."""
+        while self._held:
+            self._step(_STEP_S)
+            yield from self._finished()
 
     @property
     def sentence(self) -> str | None:
-        """The ungraded answers with their reasons; None where all are graded."""
+        """The ungraded answers with their reasons and problems; None where all are graded, or wait for a report."""
         if not self._reasons:
             return None
-        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in self._reasons.items())
-        return f"{self._ref} left {sum(self._reasons.values()):,} of {self._answers:,} answers ungraded: {reasons}"
+        reasons = "; ".join(f"{reason} ({_named(problems)})" for reason, problems in self._reasons.items())
+        count = sum(map(len, self._reasons.values()))
+        return f"{self._ref} left {count:,} of {self._answers:,} answers ungraded: {reasons}"
 
-    def _ask(self, case: Case) -> _Reply:
-        if self._lost >= _MOST_LOST:
-            return _Reply(failed=f"the grader was given up after {_MOST_LOST} processes in a row were lost")
-        if self._process is None:
-            self._process = SideProcess("aiperf_reducer_columns.reduce.slow_grading", log=self._journal / "grader.log")
-            self._process.send(_Open(self._ref, self._options))
-            if (opened := self._reply(_START_S)).failed is not None:
-                self._lose()
-                return opened
-        try:
-            self._process.send(_Ask(case))
-        except (msgspec.MsgspecError, ValueError, TypeError) as error:
-            return _Reply(failed=f"the answer can't be sent to the grader: {why(error)}")
-        reply = self._reply(self._limit_s)
-        self._lost = 0 if self._process is not None else self._lost
-        return reply
+    def _take(self, stored: StoredBatch) -> None:
+        waiting = [row for row, grade in stored.grades.items() if grade.pending is not None]
+        columns = stored.columns() if waiting else {}
+        numbers = {row: [int(columns[name][row]) for name in ("shard", "request", "entry", "turn")] for row in waiting}
+        keys: dict[int, Key] = {row: (shard, request) for row, (shard, request, *_) in numbers.items()}
+        missing = {key for key in keys.values() if key not in self._known}
+        size = len(stored.numbers) + len(stored.stamps) + sum(len(stored.grades[row].response) for row in waiting)
+        held = _Held(stored, keys, missing, size)
+        self._held.append(held)
+        self._answers += len(waiting)
+        self._done += len(waiting) - len(missing)
+        for row, key in keys.items():
+            if key not in missing:
+                continue
+            self._waiting[key] = held
+            pending, (_, _, entry, turn) = stored.grades[row].pending, numbers[row]
+            assert pending is not None
+            self._pool.add(key, partial(case_of, self._store, entry, turn, pending))
 
-    def _reply(self, limit_s: float) -> _Reply:
-        """The process's next reply.  A process that hangs or dies is replaced for the next answer."""
-        assert self._process is not None
-        process, until = self._process, time.monotonic() + limit_s
-        while (left := until - time.monotonic()) > 0:
-            code = process.poll()
-            # The pipe of a big case may be full: sending goes on here.
-            lines = process.receive(min(left, 0.05 if process.backlogged else 0.5))
-            if lines:
-                return msgspec.json.decode(lines[0], type=_Reply)
-            if code is not None:
-                self._lose()
-                return _Reply(failed=f"the grader's process {fate(code)}")
-            if process.ended_replies:
-                process.wait(min(left, 0.5))
-        self._lose()
-        return _Reply(failed=f"the grader took longer than {limit_s:g} s")
+    def _step(self, wait_s: float) -> None:
+        """Let the processes go on, and take what they have graded."""
+        if not self._waiting:
+            return
+        if self._over is None and (self._watch.over() or time.monotonic() > self._until_s):
+            late = f"the {self._limit_s:g} s of --grading-timeout were over, and aiperf report goes on"
+            self._over = NOT_YET if self._watch.over() else late
+        if self._over is not None:
+            for key, reply in self._pool.replies(0.0, more=False):  # what is graded is kept
+                self._note(key, _Outcome(*key, reply.grade, reply.failed), kept=self._pool.broken is None)
+            self._pool.stop()
+            for key in list(self._waiting):
+                self._note(key, _Outcome(*key, ungraded=self._over), kept=False)
+            return
+        for key, reply in self._pool.replies(min(wait_s, max(0.0, self._until_s - time.monotonic()))):
+            self._note(key, _Outcome(*key, reply.grade, reply.failed), kept=self._pool.broken is None)
+        self._watch.tell(self._done, max(self._answers, self._watch.total or 0))
 
-    def _lose(self) -> None:
-        self._lost += 1
-        self._end_process()
+    def _note(self, key: Key, outcome: _Outcome, *, kept: bool) -> None:
+        """An answer is done.  *kept*: a report does not grade it again."""
+        self._known[key] = outcome
+        self._waiting.pop(key).missing.discard(key)
+        self._done += 1
+        if kept:
+            self._file.write(msgspec.json.encode(outcome) + b"\n")
+            self._file.flush()
 
-    def _end_process(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.let_go()  # it kills its group, with the processes that the grader has started
-            if process.wait(_END_S) is None:
-                process.kill()
-            process.close()
+    def _finished(self) -> Iterator[StoredBatch]:
+        while self._held and not self._held[0].missing:
+            held = self._held.popleft()
+            yield replace(held.stored, grades=self._graded(held)) if held.keys else held.stored
 
-
-def main(replies: str) -> None:
-    """The process: grades case by case.  It ends with the run, even in the middle of a case."""
-    ignore_endings()
-    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    # A descriptor of its own: code of a plugin that reads the standard input gets its end.
-    source, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    threading.Thread(target=_listen, args=(source, lines), daemon=True).start()
-    decode = msgspec.json.Decoder(_Open | _Ask).decode
-    grader: Grader | None = None
-    while True:
-        try:
-            match decode(lines.get()):
-                case _Open(ref, options):
-                    grader = made(ref, None if options is None else options.decoded())
-                    reply = _Reply()
-                case _Ask(case):
-                    assert grader is not None
-                    reply = _Reply(checked_grade(grader, case, whole=takes_case(grader)))
-        except Exception as error:  # noqa: BLE001  # code of a plugin
-            reply = _Reply(failed=f"the grader failed: {why(error)}")
-        sys.stdout.flush()  # the process will be killed: what the grader printed is in the log before its reply
-        send_reply(int(replies), reply)
+    def _graded(self, held: _Held) -> dict[int, Graded]:
+        grades, columns = dict(held.stored.grades), held.stored.columns()
+        for row, key in held.keys.items():
+            outcome = self._known.pop(key)
+            grades[row] = replace(grades[row], grade=outcome.grade, ungraded=outcome.ungraded, pending=None)
+            if outcome.ungraded == NOT_YET:
+                self.left += 1
+            elif outcome.ungraded is not None:
+                problem = self._store.conversation(int(columns["entry"][row])).id
+                self._reasons.setdefault(outcome.ungraded, []).append(problem)
+        return grades
 
 
-def _listen(source: int, lines: queue.SimpleQueue[bytes]) -> None:
-    part = b""
-    while piece := os.read(source, 1 << 16):
-        *whole, part = (part + piece).split(b"\n")
-        for line in whole:
-            lines.put(line)
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+def _named(problems: list[str]) -> str:
+    """The number of answers, and the first problems by id."""
+    several = list(dict.fromkeys(problems))
+    names = ", ".join(several[:_MOST_NAMED])
+    return f"{len(problems):,}: {names}{', …' if len(several) > _MOST_NAMED else ''}"

@@ -18,15 +18,16 @@ from aiperf.parts.loading import isolated, load
 from aiperf.parts.reporting import exporters, part_path, target_for
 from aiperf.parts.samples import read_samples, sample_files
 from aiperf.sdk.endpoint import Endpoint
-from aiperf.sdk.errors import AiperfError, BadJournal
+from aiperf.sdk.errors import BadJournal
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.redaction import private, without_secrets
-from aiperf.sdk.reducer import plugins_used
+from aiperf.sdk.reducer import ReducerJob, plugins_used
 from aiperf.sdk.series import MOST_SLICES, Window
 from msgspec.structs import replace
 
-from aiperf_reducer_columns.reduce.reducer import Reduction, ShardReducer, collecting_rarely, saved_reductions
+from aiperf_reducer_columns.reduce.reducer import Reduction, collecting_rarely, saved_reductions
+from aiperf_reducer_columns.report.again import begin_grading, grades_wait, reduced_again, watch_for
 from aiperf_reducer_columns.report.evidence import (
     Loops,
     arrivals,
@@ -82,44 +83,9 @@ def report(directory: Path, change: Callable[[Plan], Plan] | None = None) -> tup
     plan = plan if change is None else change(plan)
     with journal.hold(journal_path), collecting_rarely():
         if plan.plugins.grading_again:
-            _begin_grading(plan, journal_path)
-        summary = write_summary(journal_path, plan=plan, reductions=[_reduced_again(plan, clock, journal_path)])
+            begin_grading(plan, journal_path)
+        summary = write_summary(journal_path, plan=plan, reductions=[reduced_again(plan, clock, journal_path)])
     return summary, plan, clock
-
-
-def _begin_grading(plan: Plan, journal_path: Path) -> None:
-    """Refuse a run that can't be graded again.
-
-    Raises:
-        AiperfError: The data set expects nothing, or the answers are gone.
-    """
-    from aiperf_reducer_columns.reduce.slow_grading import AGAIN
-
-    (journal_path / AGAIN).unlink(missing_ok=True)
-    if not Store(journal_path).graded:
-        raise AiperfError("there is nothing to grade: the run's data set has no expected answers", "drop --accuracy-grader")
-    kept = (journal.segment_path(journal_path, shard, 0).exists() for shard in range(plan.run.workers))
-    if plan.output.export_level != "raw" or not all(kept):
-        raise AiperfError(
-            "the answers can't be graded again: the run has not kept them",
-            "run with --export-level raw, which keeps every answer, or drop --accuracy-grader",
-        )
-
-
-def _reduced_again(plan: Plan, clock: journal.RunClock, journal_path: Path, *, finishing: bool = False) -> Reduction:
-    """The work of all reducers made anew, with the parts of batch exporters."""
-    for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
-        stale.unlink()
-    if plan.plugins.grading_timeout_s is None:
-        reducer = ShardReducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing)
-        return reducer.finish(journal.load_end(journal_path), save=False)
-    from aiperf_reducer_columns.reduce.slow_grading import SlowGrading
-
-    with SlowGrading(plan, journal_path, Store(journal_path)) as slow:
-        reducer = ShardReducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing, slow=slow)
-        reduction = reducer.finish(journal.load_end(journal_path), save=False)
-        reduction.failures += [] if slow.sentence is None else [slow.sentence]
-        return reduction
 
 
 def merged_early(journal_path: Path, secrets: Secrets, reductions: list[Reduction] | None) -> Merging | None:
@@ -139,15 +105,16 @@ def merged_early(journal_path: Path, secrets: Secrets, reductions: list[Reductio
 
 def write_summary(
     journal_path: Path, *, secrets: Secrets | None = None, plan: Plan | None = None,
-    reductions: list[Reduction] | None = None, merged: Merging | None = None,
+    reductions: list[Reduction] | None = None, merged: Merging | None = None, job: ReducerJob | None = None,
 ) -> Summary:  # fmt: skip
     """Merge the reducers' work into ``summary.msgpack``, and add arrivals without a request to the ledger.
 
     *secrets*: options of plugins that the saved plan lacks; None in a report.  *plan*: None for the saved plan.
     *reductions*: None for those that the reducers saved.  *merged*: what :func:`merged_early` gave, for this once.
+    *job*: of the run, which may wait for grades; None in a report.
     """
     if merged is None:
-        merged = _merged(journal_path, secrets, plan, reductions)
+        merged = _merged(journal_path, secrets, plan, reductions, job)
     summary = merged.summary()
     draft = journal_path / "summary.draft"
     private(draft).write_bytes(msgspec.msgpack.encode(summary))
@@ -163,19 +130,21 @@ def _cut(parts: list[Reduction]) -> bool:
 
 
 def _merged(
-    journal_path: Path, secrets: Secrets | None, plan: Plan | None, reductions: list[Reduction] | None
+    journal_path: Path, secrets: Secrets | None, plan: Plan | None, reductions: list[Reduction] | None,
+    job: ReducerJob | None,
 ) -> Merging:  # fmt: skip
     own, clock = journal.load_run(journal_path)
     whole = (secrets or Secrets()).restored(plan or own)
     parts = reductions or saved_reductions(journal_path)
     if _cut(parts):
-        parts = [_reduced_again(whole, clock, journal_path, finishing=True)]
+        pending = sum(part.pending for part in parts)
+        parts = [reduced_again(whole, clock, journal_path, finishing=True, watch=watch_for(job, pending))]
     elif pending := sum(part.pending for part in parts):
         end = journal.load_end(journal_path)
         if end is None or end.cancelled or end.hurried:  # whoever ends a run wants its end
-            parts[0].notes.append(f"{pending:,} answers are not graded yet: aiperf report grades them")
+            parts[0].notes.append(grades_wait(pending))
         else:
-            parts = [_reduced_again(whole, clock, journal_path)]
+            parts = [reduced_again(whole, clock, journal_path, watch=watch_for(job, pending))]
     return Merging(whole, clock, journal_path, parts)
 
 
