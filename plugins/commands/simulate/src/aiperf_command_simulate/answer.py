@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from collections.abc import Sequence as ListOf
 
+import msgspec
 from msgspec import Struct
 
 from aiperf_command_simulate.dialect import Ask, Dialect, EventWriter, Piece, Usage, Writer
@@ -37,7 +38,7 @@ class Choice:
         self.answer = answer
         self.index = index
         self.length = length
-        self.wording = wording
+        self.wording, wording.reasoning = wording, length.reasoning
         self.tokens_done = 0
         self.shown = 0
         self.last_ns: int | None = None
@@ -54,6 +55,7 @@ class Choice:
             if self.answer.faults.pad and not first:
                 text = "x" * self.answer.faults.pad + text
             return Piece(self.index, text, reasoning, finish, "", end)
+        text = msgspec.json.encode(text).decode()[1:-1]
         call = ('{"text":"' if text and first <= length.reasoning else "") + text + ('"}' if text and finish else "")
         return Piece(self.index, "", reasoning, finish, call, end)
 

@@ -18,8 +18,8 @@ class Lengths:
         self._scenario = scenario
         self._dice = random.Random(f"lengths {scenario.seed}")
 
-    def of(self, ask: Ask, faults: Faults, prompt_tokens: int, *, reasons: bool) -> Length:
-        """The length of a choice.  *reasons*: its dialect can show reasoning.
+    def of(self, ask: Ask, faults: Faults, prompt_tokens: int, *, reasons: bool, pieces: int = 0) -> Length:
+        """The length of a choice.  *reasons*: its dialect can show reasoning.  *pieces*: of a known answer, 0 for none.
 
         Raises:
             AskError: Prompt and answer are more than the context.
@@ -34,11 +34,15 @@ class Lengths:
             )
         if ask.prefill_only:  # the step that computes the prompt ends it
             return Length(1, 0, "stop")
+        thought = (scenario.reasoning_tokens if faults.reasoning is None else faults.reasoning) if reasons else 0
+        if pieces:
+            tokens = min(faults.tokens or ask.max_tokens or room, room)
+            whole = thought + pieces
+            return Length(min(tokens, whole), min(thought, tokens), "length" if tokens < whole else "stop")
         tokens = faults.tokens or ask.max_tokens or max(scenario.tokens, ask.min_tokens)
         if scenario.stop_tokens is not None and faults.tokens is None and not ask.ignore_eos:
             tokens = min(tokens, max(_geometric(scenario.stop_tokens, self._dice), ask.min_tokens))
         tokens = min(tokens, room)
-        thought = (scenario.reasoning_tokens if faults.reasoning is None else faults.reasoning) if reasons else 0
         return Length(tokens, min(thought, tokens), "length" if tokens in (ask.max_tokens, room) else "stop")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from aiperf.sdk.options import Finite, Options, Word, option
 
 from aiperf_command_simulate.engines import ENGINES
+from aiperf_command_simulate.known_answers import FORMS
 
 
 class SimulateOptions(Options):
@@ -67,6 +68,13 @@ class SimulateOptions(Options):
         help="Tokens at the start of each chat answer that are reasoning_content; they count towards its length.")
     tokens_per_chunk: int = option("--tokens-per-chunk", default=1, ge=1, group="Answers", metavar="INT",
         help="Tokens collected before a chunk is sent.")
+    answers: Path | None = option("--answers", group="Answers", metavar="FILE",
+        help="Answer the questions of this file (JSONL: question, answer, wrong, form); the last one in a prompt counts.")
+    right: Finite = option("--right", default=1.0, ge=0, le=1, group="Answers", metavar="SHARE",
+        help="How likely an answer of --answers is right, by --seed.")
+    answer_form: Word = option("--answer-form", default="letter", group="Answers", choices=FORMS,
+        help="How an answer of --answers is said: alone, in a sentence, in a box, behind ####, as a block of code; a line may"
+        " have its own.")
     spec_decode: str | None = option("--spec-decode", group="Answers", metavar="DRAFTS[:RATE]", shown="nothing",
         help="Say of each answer of one choice how a decoder with so many draft tokens a step, each accepted at RATE (0.7),"
         " made it, as vLLM does; the engine's times stay.")

@@ -12,6 +12,7 @@ from msgspec import Struct
 from aiperf_command_simulate.drafts import MOST_DRAFTS, Drafts, parse_drafts
 from aiperf_command_simulate.engine import EngineModel
 from aiperf_command_simulate.faults import FaultError, Faults, Odds, parse_odds
+from aiperf_command_simulate.known_answers import KnownAnswer, KnownAnswers, read_answers
 
 
 class ServerScenario(Struct, frozen=True):
@@ -41,6 +42,7 @@ class ServerScenario(Struct, frozen=True):
     ready_after_requests: int
     metrics: str
     metrics_lag_s: float
+    answers: KnownAnswers
 
 
 def _ns(value: float, unit_ns: int) -> int:
@@ -63,6 +65,7 @@ def scenario(options: Any) -> ServerScenario:
     errors += _contradictions(options)
     tls = _tls(options.tls_cert, options.tls_key, errors)
     drafts = _drafts(options.spec_decode, errors)
+    answers = _answers(options, errors)
     if errors:
         raise ConfigErrors(errors)
     return ServerScenario(
@@ -103,6 +106,7 @@ def scenario(options: Any) -> ServerScenario:
         ready_after_requests=options.ready_after_requests,
         metrics=options.metrics,
         metrics_lag_s=options.metrics_lag_s,
+        answers=answers,
     )
 
 
@@ -138,6 +142,22 @@ def _drafts(given: str | None, errors: list[AiperfError]) -> Drafts | None:
         wanted = f"from 1 to {MOST_DRAFTS} draft tokens a step, and a rate from 0 to 1 behind a colon: 3:0.7"
         errors.append(ConfigError(f"--spec-decode {given} can't be read", wanted))
         return None
+
+
+def _answers(options: Any, errors: list[AiperfError]) -> KnownAnswers:
+    known: list[KnownAnswer] = []
+    if options.answers is None:
+        needing = {"right": "--right", "answer_form": "--answer-form"}
+        errors += [
+            ConfigError(f"{flag} needs --answers: without it nothing is known", f"add --answers FILE, or drop {flag}")
+            for field, flag in needing.items() if field in options.fields_set
+        ]  # fmt: skip
+    else:
+        try:
+            known = read_answers(options.answers)
+        except UsageError as error:
+            errors.append(error)
+    return KnownAnswers(known, options.right, options.answer_form, options.seed)
 
 
 def _tls(cert: Path | None, key: Path | None, errors: list[AiperfError]) -> ssl.SSLContext | None:

@@ -192,12 +192,14 @@ class Server:
         )  # fmt: skip
         choices = []
         sequences = []
+        asked = [] if ask.prefill_only else scenario.answers.asked(ask.prompts, ask.choices)
         for place, (prompt, count) in enumerate(zip(ask.prompts, counts, strict=True)):
             blocks = block_keys(prompt, scenario.engine.block_size) if scenario.engine.cache_blocks else ()
             for n in range(ask.choices):
-                length = self._lengths.of(ask, faults, count, reasons=dialect.reasons)
                 index = place * ask.choices + n
-                choice = Choice(answer, index, length, Wording(scenario.seed % 1_000_003 + record.number * 131 + index))
+                words = Wording(scenario.seed % 1_000_003 + record.number * 131 + index, asked[index].text if asked else "")
+                length = self._lengths.of(ask, faults, count, reasons=dialect.reasons, pieces=len(words.pieces))
+                choice = Choice(answer, index, length, words)
                 choice.sequence = Sequence(choice, count, length.tokens, blocks, self._pauses(faults))
                 choices.append(choice)
                 sequences.append(choice.sequence)
@@ -210,6 +212,7 @@ class Server:
                 self._set_alarm()
                 limit = scenario.engine.max_queue
                 raise RefusedError(429, "RateLimitError", f"{limit} sequences wait already", self._retry_after(faults))
+        record.answers = scenario.answers.noted(asked)
         if scenario.drafts is not None and len(choices) == 1 and not ask.prefill_only:
             record.drafts = account(scenario.drafts, choices[0].length.tokens, scenario.seed + record.number)
         self._answering[connection] = (record, answer)

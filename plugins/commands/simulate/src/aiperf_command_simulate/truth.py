@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from aiperf_command_simulate.known_answers import Told
+
 _BUCKETS_PER_E = 1000
 """Gaps are counted in buckets 0.1 % wide."""
 
@@ -31,6 +33,7 @@ class Record(Struct):
     received: the read that completed the request.  admitted: it left the queue.  first, last: just before the first and
     last piece of content was handed to the socket (for an answer that doesn't stream, the answer).
     ended: the answer was complete, or given up.  body: as text, where bodies are kept.
+    answers: of a server that knows answers, what it said, by choice.
     drafts, timing: what the answer says of speculative decoding and of its times.  made: the engine made the first token.
     """
 
@@ -61,6 +64,7 @@ class Record(Struct):
     drafts: dict[str, Any] | None = None
     timing: dict[str, float] | None = None
     made_mono_ns: int | None = None
+    answers: list[Told] | None = None
 
     def timed(self, now_ns: int) -> dict[str, float]:
         """The times of an answer whose last token was made at *now_ns*, as vLLM counts them: from when it left the queue."""
@@ -164,6 +168,7 @@ class Truth:
         self._in_flight_max = len(self._open)
         self._connections = 0
         self._tokens: Counter[str] = Counter()
+        self._answers: Counter[str] = Counter()
         self._starts = Gaps()
         self._first_start_ns: int | None = None
         self._last_start_ns: int | None = None
@@ -214,6 +219,9 @@ class Truth:
         self._statuses[record.status] += 1
         for field in ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "chunks"):
             self._tokens[field] += getattr(record, field)
+        if record.answers is not None and outcome == COMPLETED:
+            kinds = ("unknown" if told.line is None else "right" if told.right else "wrong" for told in record.answers)
+            self._answers.update(kinds)
         if len(self._ended) == self.keep:
             self._dropped += 1
         self._ended.append(record)
@@ -241,6 +249,7 @@ class Truth:
             "calls": self._calls,
             **{field: self._tokens[field] for field in
                ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "chunks")},
+            **({"answers": dict(self._answers)} if self._answers else {}),
             "starts": {
                 "first_mono_ns": first,
                 "last_mono_ns": last,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _TEXT = """
 the of and to in is that for it with as was on are be this by have from or had not but what all were when we there can
 an your which their said if do will each about how up out them then she many some so these would other into has more her
@@ -20,17 +22,28 @@ young sun thing whole hear example heard several change answer room sea against 
 WORDS = tuple(" " + word for word in _TEXT.split())
 
 
+_PIECES = re.compile(r"\s*\S+|\s+$")
+
+
 class Wording:
-    """An endless text, picked by number: the same number reads the same."""
+    """An endless text, picked by number: the same number reads the same.
 
-    __slots__ = ("_at", "_stride")
+    *said*: a text that stands in its place behind the words of the reasoning, in pieces that are a token each; "" is none.
+    """
 
-    def __init__(self, number: int) -> None:
+    __slots__ = ("_at", "_stride", "pieces", "reasoning")
+
+    def __init__(self, number: int, said: str = "") -> None:
+        self.pieces: list[str] = _PIECES.findall(said) if said else []
+        self.reasoning = 0
+        """Words before the pieces."""
         # The number of words is a prime, so that every stride passes through all of them.
         self._at = number * 7919
         self._stride = 1 + number % (len(WORDS) - 1)
 
     def text(self, first: int, end: int) -> str:
-        """Words *first* to *end* of it, each with a space before."""
+        """Words *first* to *end* of it, each with a space before, or pieces."""
+        if self.pieces and first >= self.reasoning:
+            return "".join(self.pieces[first - self.reasoning : end - self.reasoning])
         at, stride, size = self._at, self._stride, len(WORDS)
         return "".join([WORDS[(at + stride * i) % size] for i in range(first, end)])
