@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from pathlib import Path
 
 from aiperf_command_simulate.testing import Simulator
@@ -108,3 +110,20 @@ def test_a_mistake_is_named_by_its_line_and_nothing_is_sent(aiperf: Program, sim
     missing = aiperf("profile", "--config", "none.yaml")
     assert missing.code == 1
     assert missing.err == "error: --config none.yaml can't be read: No such file or directory\n  give the path of a YAML file\n"
+
+
+def test_a_warmup_replays_recorded_times_before_a_burst(aiperf: Program, simulator: Simulator) -> None:
+    rows = [{"timestamp": 60 * n, "input_length": 20 + n, "output_length": 4, "hash_ids": [n]} for n in range(6)]
+    (aiperf.folder / "trace.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (aiperf.folder / "run.yaml").write_text(
+        f"benchmark:\n  model: m\n  tokenizer: builtin\n  endpoint: {{url: '{simulator.url}'}}\n"
+        "  dataset: {type: file, path: trace.jsonl, format: mooncake_trace}\n"
+        "  warmup: {type: fixed_schedule, endOffset: 180}\n  profiling: {type: concurrency, concurrency: 2, requests: 6}\n"
+    )
+    done = aiperf("profile", "-f", "run.yaml", "--ui", "none")
+    assert done.code == 0, done.err
+    lengths = [row["prompt_tokens"] for row in simulator.truth()["requests"]]
+    assert len(lengths) == 10 and not Counter(lengths[:4]) - Counter(lengths[4:]), "the warmup's four, then all six"
+    arrivals = [row for row in done.lines("profile_export_arrivals.jsonl") if row["phase"] == "warmup"]
+    first = min(row["due_ns"] for row in arrivals)
+    assert sorted(row["due_ns"] - first for row in arrivals) == [60_000_000 * n for n in range(4)]

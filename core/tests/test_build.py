@@ -509,6 +509,15 @@ def test_a_trace_is_replayed_whole_and_a_warmup_shares_its_entries(tmp_path: Pat
     assert sessions(plan, 1) == [[11 - n, 1, n] for n in range(12)]
 
 
+def test_a_recorded_warmup_shares_all_entries(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [{"id": f"c{n}", "turns": [{"texts": ["x"], "timestamp_ms": 100.0 * n}]} for n in range(12)]
+    warm = phase(name="warmup", kind="warmup", schedule="fixed_schedule", replay=Replay(), entries=10)
+    plan = build(listed(tmp_path, *rows, phases=(warm, phase(index=1, entries=10, request_count=20)), entries=20))
+    assert [(part.first_entry, part.entries) for part in plan.load.phases] == [(0, 12), (0, 12)]
+    assert sessions(plan, 0) == [[n, 1, n] for n in range(12)]
+    assert due(plan) == [n * 10**8 for n in range(12)] and "use the same ones" not in caplog.text
+
+
 @pytest.mark.parametrize(("given", "count"), [({}, 4), ({"session_count": 2}, 2), ({"duration_ns": 10**9}, 4)])
 def test_entries_that_are_used_once_end_the_phase(
     tmp_path: Path, given: dict[str, int], count: int, caplog: pytest.LogCaptureFixture

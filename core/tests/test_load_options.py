@@ -86,6 +86,7 @@ def refusals(line: str, *more: Descriptor) -> list[str]:
 BURST = "--concurrency 4 --request-count 20"
 RATE = "--request-rate 5 --request-count 20"
 FIXED = "--fixed-schedule --input-file trace.jsonl"
+RECORDED = "--warmup-fixed-schedule --input-file trace.jsonl"
 USERS = "--user-centric-rate 2 --num-users 4 --request-count 20"
 
 TWO_WAYS = [
@@ -107,6 +108,14 @@ TWO_WAYS = [
     ("10", f"{BURST} --fixed-schedule-start-offset 1 --fixed-schedule-end-offset 5",
      "--fixed-schedule-start-offset --fixed-schedule-end-offset --fixed-schedule add drop"),
     ("10", f"{RATE} --no-fixed-schedule-auto-offset", "--no-fixed-schedule-auto-offset --fixed-schedule add drop"),
+    ("10", f"{BURST} --warmup-request-count 2 --warmup-fixed-schedule-end-offset 5",
+     "--warmup-fixed-schedule-end-offset --warmup-fixed-schedule add drop"),
+    ("11", f"{BURST} {RECORDED} --warmup-fixed-schedule-start-offset 1 --warmup-fixed-schedule-auto-offset",
+     "--warmup-fixed-schedule-start-offset --warmup-fixed-schedule-auto-offset keep drop"),
+    ("12", f"{BURST} {RECORDED} --warmup-fixed-schedule-start-offset 9 --warmup-fixed-schedule-end-offset 5",
+     "--warmup-fixed-schedule-start-offset 9 --warmup-fixed-schedule-end-offset 5 lower raise"),
+    ("13", f"{BURST} --warmup-fixed-schedule", "--warmup-fixed-schedule --input-file add drop"),
+    ("8", f"{BURST} {RECORDED} --warmup-request-rate 5", "--warmup-fixed-schedule --warmup-request-rate keep drop"),
     ("11", f"{FIXED} --fixed-schedule-start-offset 1 --fixed-schedule-auto-offset",
      "--fixed-schedule-start-offset --fixed-schedule-auto-offset keep drop"),
     ("12", f"{FIXED} --fixed-schedule-start-offset 9 --fixed-schedule-end-offset 5",
@@ -245,6 +254,15 @@ def test_a_warmup_has_users_of_its_own() -> None:
     warmup, profiling = plan(f"--warmup-user-centric-rate 2 --warmup-num-users 4 --warmup-request-count 8 {BURST}").load.phases
     assert (warmup.schedule, warmup.users, warmup.rate, warmup.request_count) == ("user_centric", 4, 2.0, 8)
     assert (profiling.schedule, profiling.users) == ("burst", None)
+
+
+def test_a_warmup_replays_a_trace_before_another_load() -> None:
+    recorded, profiling = plan(f"{RECORDED} --warmup-fixed-schedule-end-offset 900 {BURST}").load.phases
+    assert (recorded.schedule, recorded.concurrency, recorded.entries) == ("fixed_schedule", None, profiling.entries)
+    assert recorded.replay == Replay(auto_offset=True, start_ms=None, end_ms=900)
+    assert (profiling.schedule, profiling.replay) == ("burst", None)
+    both = plan(f"{FIXED} --fixed-schedule-start-offset 900 --warmup-fixed-schedule").load.phases
+    assert [each.replay for each in both] == [Replay(), Replay(auto_offset=False, start_ms=900)]
 
 
 def test_switching_the_same_thing_on_and_off_is_refused() -> None:

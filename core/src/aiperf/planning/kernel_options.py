@@ -11,6 +11,7 @@ from pathlib import Path
 from aiperf import foreign
 from aiperf.planning.grading_options import GradingOptions
 from aiperf.planning.study_options import StudyOptions
+from aiperf.planning.warmup_options import WarmupOptions
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.options import Finite, Options, Word, option
 from aiperf.sdk.plan import ExportLevel, ModelStrategy
@@ -194,41 +195,6 @@ class RunOptions(Options):
     cancellation_delay_s: Finite | None = option("--request-cancellation-delay", ge=0, group="Load", metavar="SECONDS",
         shown="0", place="profiling.cancellation.delay", help="Cancel so long after the request is fully sent.")
 
-    # Warmup
-    warmup_request_count: int | None = option("--warmup-request-count", "--num-warmup-requests", ge=1, group="Warmup",
-        metavar="INT", place="warmup.requests", help="Warm up with this many requests.")
-    warmup_session_count: int | None = option("--num-warmup-sessions", ge=1, group="Warmup", metavar="INT",
-        place="warmup.sessions", help="Warm up with this many sessions.")
-    warmup_duration_s: Finite | None = option("--warmup-duration", gt=0, group="Warmup", metavar="SECONDS",
-        place="warmup.duration", help="Warm up for this time.")
-    warmup_concurrency: int | None = option("--warmup-concurrency", ge=1, group="Warmup", metavar="INT", shown="--concurrency",
-        place="warmup.concurrency", help="Most sessions at a time while warming up.")
-    warmup_prefill_concurrency: int | None = option("--warmup-prefill-concurrency", ge=1, group="Warmup", metavar="INT",
-        shown="--prefill-concurrency", place="warmup.prefill_concurrency",
-        help="Most requests at a time that wait for their first token while warming up.")
-    warmup_request_rate: Finite | None = option("--warmup-request-rate", gt=0, group="Warmup", metavar="REQ/S",
-        shown="--request-rate", place="warmup.rate", help="Requests started per second while warming up.")
-    warmup_arrival_pattern: Word | None = option("--warmup-arrival-pattern", group="Warmup", metavar="NAME",
-        shown="--arrival-pattern", place="warmup.type", help="Distribution of the time between arrivals while warming up.")
-    warmup_user_centric_rate: Finite | None = option("--warmup-user-centric-rate", gt=0, group="Warmup", metavar="REQ/S",
-        place="warmup.rate (user_centric)", help="Warm up with users: requests per second over all of them.")
-    warmup_users: int | None = option("--warmup-num-users", ge=1, group="Warmup", metavar="INT", shown="--num-users",
-        place="warmup.users", help="Simulated users while warming up; with, and only with, a user-centric rate of the warmup.")
-    warmup_alone: bool = option("--warmup-alone", default=False, group="Warmup", place="warmup.alone",
-        help="Warm up with the warmup's own options alone: without a rate of its own it is a burst.")
-    warmup_grace_s: float | None = option("--warmup-grace-period", ge=0, group="Warmup", metavar="SECONDS", shown="inf",
-        place="warmup.grace_period", help="Time that requests in flight get after the warmup's duration.")
-
-    warmup_concurrency_ramp_s: Finite | None = option("--warmup-concurrency-ramp-duration", gt=0, group="Warmup",
-        metavar="SECONDS", shown="--concurrency-ramp-duration", place="warmup.concurrency_ramp.duration",
-        help="Raise the warmup's concurrency over this time.")
-    warmup_prefill_ramp_s: Finite | None = option("--warmup-prefill-concurrency-ramp-duration", gt=0, group="Warmup",
-        metavar="SECONDS", shown="--prefill-concurrency-ramp-duration", place="warmup.prefill_ramp.duration",
-        help="Raise the warmup's prefill concurrency over this time.")
-    warmup_rate_ramp_s: Finite | None = option("--warmup-request-rate-ramp-duration", gt=0, group="Warmup", metavar="SECONDS",
-        shown="--request-rate-ramp-duration", place="warmup.rate_ramp.duration",
-        help="Raise the warmup's request rate over this time.")
-
     # Accuracy
     accuracy_benchmark: Word | None = option("--accuracy-benchmark", group="Accuracy", metavar="NAME",
         place="accuracy.benchmark", help="Send a benchmark's questions; 'aiperf plugins datasets' lists the installed ones.")
@@ -272,5 +238,5 @@ class RunOptions(Options):
         place="runtime.communication.path", help="Directory of the sockets for control messages between processes.")
 
 
-class KernelOptions(GradingOptions, RunOptions, StudyOptions):
+class KernelOptions(GradingOptions, RunOptions, WarmupOptions, StudyOptions):
     """Options of ``aiperf profile`` that the kernel itself reads."""

@@ -19,11 +19,12 @@ NO_PATTERN = "concurrency_burst"
 """What the reference calls the pattern of a burst; nobody can choose it."""
 
 TRIGGERS = ("warmup_request_count", "warmup_session_count", "warmup_duration_s")
-"""Options any of which makes a warmup run."""
+"""Options any of which makes a warmup run, as a recorded one (:func:`warms`) does without them."""
 
 STOPS = ("request_count", "session_count", "benchmark_duration_s")
 _RATES = ("request_rate", "request_rate_series")
 _OFFSETS = ("fixed_auto_offset", "fixed_start_ms", "fixed_end_ms")
+_WARMUP_OFFSETS = ("warmup_auto_offset", "warmup_start_ms", "warmup_end_ms")
 _RAMPS = ("concurrency_ramp_s", "prefill_ramp_s", "rate_ramp_s")
 _NEEDS = {
     RATE: ("request_rate", "it starts requests at a rate"),
@@ -115,25 +116,32 @@ def fixed(draft: Draft) -> bool:
     return draft.given("fixed_schedule") or (name is not None and declared(draft, name) == TRACE)
 
 
+def warms(draft: Draft) -> bool:
+    """Whether an option makes a warmup run."""
+    return any(map(draft.given, (*TRIGGERS, "warmup_fixed_schedule")))
+
+
 def check(draft: Draft, follows: str, pattern: str) -> None:
     """Refuse load options that have no meaning in a load that *follows* this, or contradict each other.
 
     *pattern*: the profiling phase's.
     """
-    warms = any(map(draft.given, TRIGGERS))
-    _check_pacing(draft, follows, shaped_warmup=warms and not draft.kernel.warmup_alone and draft.given("warmup_request_rate"))
+    warmup = warms(draft)
+    _check_pacing(draft, follows, shaped_warmup=warmup and not draft.kernel.warmup_alone and draft.given("warmup_request_rate"))
     _check_counts(draft)
-    _check_ramps(draft, follows, warms=warms)
-    _check_patterns(draft, pattern, warms=warms)
+    _check_ramps(draft, follows, warms=warmup)
+    _check_patterns(draft, pattern, warms=warmup)
     if follows == TRACE:
         _check_replay(draft)
-    elif given := [draft.flag(field) for field in _OFFSETS if draft.typed(field)]:
-        flags, schedule = " and ".join(given), draft.flag("fixed_schedule")
-        needs = "needs" if len(given) == 1 else "need"
-        draft.refuse(f"{flags} {needs} {schedule}: only a trace has times to shift", f"add {schedule}, or drop {flags}")
+    else:
+        _refuse_offsets(draft, _OFFSETS, "fixed_schedule")
     if follows == USERS:
         _check_users(draft)
-    if warms:
+    if draft.given("warmup_fixed_schedule"):
+        _check_warmup_replay(draft)
+    else:
+        _refuse_offsets(draft, _WARMUP_OFFSETS, "warmup_fixed_schedule")
+    if warmup:
         _check_warmup_users(draft)
     else:
         for field in (
@@ -225,15 +233,34 @@ def _check_patterns(draft: Draft, pattern: str, *, warms: bool) -> None:
 
 def _check_replay(draft: Draft) -> None:
     kernel, schedule = draft.kernel, selector(draft, TRACE)
-    if kernel.fixed_start_ms is not None and kernel.fixed_auto_offset and draft.typed("fixed_auto_offset"):
-        draft.exclusive("fixed_start_ms", "fixed_auto_offset", "each says which recorded time is time zero")
-    draft.at_most("fixed_start_ms", "fixed_end_ms", "is after", ": nothing is in between")
-    if not draft.given("input_file") and not draft.given("public_dataset"):
-        draft.refuse_alone(schedule, draft.flag("input_file"), "a file with timestamps says when each request starts")
+    _check_window(draft, schedule, *_OFFSETS)
     sampler = None if kernel.sampling is None else draft.registry.find("samplers", kernel.sampling)
     if sampler is not None and not sampler.capabilities.get("in_order"):  # an unknown one is reported elsewhere
         flag, why = draft.flag("sampling"), "the order is the trace's"
         draft.refuse_both(f"{flag} {kernel.sampling}", schedule, why, f"drop {flag}, or write {flag} {SAMPLER}")
+
+
+def _check_warmup_replay(draft: Draft) -> None:
+    _check_window(draft, draft.flag("warmup_fixed_schedule"), *_WARMUP_OFFSETS)
+    for field in ("warmup_request_rate", "warmup_arrival_pattern", "warmup_rate_ramp_s", "warmup_user_centric_rate"):
+        draft.exclusive("warmup_fixed_schedule", field, _INSTEAD[TRACE])
+
+
+def _check_window(draft: Draft, schedule: str, auto: str, start: str, end: str) -> None:
+    """The source of recorded times, and the window of a trace.  *auto*, *start*, *end*: options."""
+    if getattr(draft.kernel, auto) and draft.typed(auto):
+        draft.exclusive(start, auto, "each says which recorded time is time zero")
+    draft.at_most(start, end, "is after", ": nothing is in between")
+    if not draft.given("input_file") and not draft.given("public_dataset"):
+        draft.refuse_alone(schedule, draft.flag("input_file"), "a file with timestamps says when each request starts")
+
+
+def _refuse_offsets(draft: Draft, fields: tuple[str, ...], switch: str) -> None:
+    """Refuse the window of a trace that is not replayed.  *switch*: the option that would."""
+    if given := [draft.flag(field) for field in fields if draft.typed(field)]:
+        flags, schedule = " and ".join(given), draft.flag(switch)
+        needs = "needs" if len(given) == 1 else "need"
+        draft.refuse(f"{flags} {needs} {schedule}: only a trace has times to shift", f"add {schedule}, or drop {flags}")
 
 
 def _check_warmup_users(draft: Draft) -> None:

@@ -12,7 +12,7 @@ from aiperf.errors import ConfigError
 from aiperf.foreign import ARRIVALS, BURST, REQUEST_RATE, SHAPED_ARRIVALS
 from aiperf.planning import load_checks
 from aiperf.planning.kernel_options import KernelOptions
-from aiperf.planning.load_checks import IMPLIED, NO_PATTERN, STOPS, TRIGGERS
+from aiperf.planning.load_checks import IMPLIED, NO_PATTERN, STOPS
 from aiperf.planning.problems import Draft
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import PhasePlan, Replay
@@ -38,7 +38,7 @@ def phases(draft: Draft, *, promoted: bool, once: bool = False) -> tuple[PhasePl
     schedule = load_checks.schedule_of(draft, promoted=promoted)
     load_checks.check(draft, load_checks.declared(draft, schedule) or RATE, _pattern(kernel))
     entries = kernel.entries or kernel.session_count or kernel.request_count or _ENTRIES
-    if not any(map(draft.given, TRIGGERS)):
+    if not load_checks.warms(draft):
         return (_profiling(draft, schedule, 0, entries, once=once),)
     return _warmup(draft, entries), _profiling(draft, schedule, 1, entries, once=once)
 
@@ -110,8 +110,7 @@ def _profiling(draft: Draft, schedule: str, index: int, entries: int, *, once: b
     if grace_s is None:
         # Users take their turns far apart: what is in flight at the end is a part of the pattern.
         grace_s = math.inf if follows == USERS else _GRACE_S
-    auto = kernel.fixed_auto_offset and kernel.fixed_start_ms is None
-    replay = Replay(auto_offset=auto, start_ms=kernel.fixed_start_ms, end_ms=kernel.fixed_end_ms)
+    replay = _replay(kernel.fixed_start_ms, kernel.fixed_end_ms, shifts=kernel.fixed_auto_offset)
     return PhasePlan(
         name="profiling", kind="profiling", index=index, schedule=schedule, request_count=count,
         session_count=kernel.session_count, duration_ns=_ns(duration_s), rate_series=series, entries=entries,
@@ -126,9 +125,11 @@ def _profiling(draft: Draft, schedule: str, index: int, entries: int, *, once: b
         ),
     )  # fmt: skip
 def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
-    """Never a replay; with users only where it has a user-centric rate of its own."""
+    """A replay, or users' turns, only where its own options say so."""
     kernel = draft.kernel
     lent = KernelOptions() if kernel.warmup_alone else kernel
+    if kernel.warmup_fixed_schedule:
+        return _recorded_warmup(kernel, first_entry)
     if kernel.warmup_user_centric_rate is not None:
         return _user_warmup(draft, lent, first_entry)
     rate = kernel.warmup_request_rate or lent.request_rate
@@ -152,6 +153,24 @@ def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
             (rate, kernel.warmup_rate_ramp_s or lent.rate_ramp_s),
         ),
     )  # fmt: skip
+
+
+def _recorded_warmup(kernel: KernelOptions, entries: int) -> PhasePlan:
+    """A warmup with the same trace at its recorded times.  The limits of the profiling phase don't hold for it."""
+    return PhasePlan(
+        name="warmup", kind="warmup", index=0, schedule=IMPLIED[TRACE], entries=entries,
+        request_count=kernel.warmup_request_count, session_count=kernel.warmup_session_count,
+        duration_ns=_ns(kernel.warmup_duration_s), grace_ns=_ns(kernel.warmup_grace_s),
+        replay=_replay(kernel.warmup_start_ms, kernel.warmup_end_ms, shifts=kernel.warmup_auto_offset),
+        **_levels(
+            kernel.ramp, (kernel.warmup_concurrency, kernel.warmup_concurrency_ramp_s),
+            (kernel.warmup_prefill_concurrency, kernel.warmup_prefill_ramp_s), (None, None),
+        ),
+    )  # fmt: skip
+
+
+def _replay(start_ms: int | None, end_ms: int | None, *, shifts: bool) -> Replay:
+    return Replay(auto_offset=shifts and start_ms is None, start_ms=start_ms, end_ms=end_ms)
 
 
 def _user_warmup(draft: Draft, lent: KernelOptions, first_entry: int) -> PhasePlan:

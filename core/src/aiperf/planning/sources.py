@@ -255,20 +255,26 @@ def _readable(draft: Draft, path: Path) -> bool:
 def promoted(draft: Draft, source: Source) -> bool:
     """Whether the input file is replayed at its recorded times without the flag."""
     named = draft.kernel.scheduling_mode
-    schedule = selector(draft, "trace") if fixed(draft) else draft.flag("fixed_schedule")
-    if fixed(draft) and source.path is not None and not source.timestamped:
-        draft.refuse(
-            f"{schedule} needs recorded times, and the first row of {source.path} has no 'timestamp'",
-            f"add timestamps (ms), or drop {schedule}",
-        )
-    elif fixed(draft) and source.name and not source.timestamped:
-        draft.refuse(f"{schedule} needs recorded times, and the data set {source.name} has none", f"drop {schedule}")
+    if fixed(draft):
+        _refuse_untimed(draft, source, selector(draft, "trace"))
+    if draft.given("warmup_fixed_schedule"):
+        _refuse_untimed(draft, source, draft.flag("warmup_fixed_schedule"))
     if draft.typed("fixed_schedule") or named is not None:
         return False
     if source.trace and source.timestamped and not source.explicit:
         draft.hint(f"{source.path} has recorded times; pass --fixed-schedule to keep to them")
     # Of a trace named by its type the recorded times count (spec: timing §2).
     return source.explicit and source.trace and source.timestamped and source.path is not None
+
+
+def _refuse_untimed(draft: Draft, source: Source, schedule: str) -> None:
+    if source.path is not None and not source.timestamped:
+        draft.refuse(
+            f"{schedule} needs recorded times, and the first row of {source.path} has no 'timestamp'",
+            f"add timestamps (ms), or drop {schedule}",
+        )
+    elif source.name and not source.timestamped:
+        draft.refuse(f"{schedule} needs recorded times, and the data set {source.name} has none", f"drop {schedule}")
 
 
 def sampling(draft: Draft, source: Source) -> str:

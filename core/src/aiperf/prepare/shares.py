@@ -43,14 +43,14 @@ def fitted(plan: Plan, entries: int) -> tuple[PhasePlan, ...]:
     whole = plan.data.once or any(phase.replay is not None for phase in phases)
     if entries == sum(phase.entries for phase in phases) and not whole:
         return phases
-    warmups = [min(phase.entries, entries) for phase in phases if phase.kind == "warmup"]
+    warmups = [min(phase.entries, entries) for phase in phases if phase.kind == "warmup" and phase.replay is None]
     separate = entries > 2 * sum(warmups) and not whole
     if warmups and not separate:
         log.warning("the data set has %d entries: warmup and profiling use the same ones", entries)
     rest = entries - sum(warmups) if separate else entries
     return tuple(
         replace(phase, first_entry=max(0, entries - phase.entries), entries=min(phase.entries, entries))
-        if phase.kind == "warmup"
+        if phase.kind == "warmup" and phase.replay is None
         else replace(phase, first_entry=0, entries=rest)
         for phase in phases
     )

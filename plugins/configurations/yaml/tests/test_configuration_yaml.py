@@ -140,6 +140,16 @@ def test_models_are_a_name_names_or_mappings(tmp_path: Path, models: str, expect
     assert given(tmp_path, f"benchmark: {{{models}}}") == expected
 
 
+@pytest.mark.parametrize(("phase", "expected"), [
+    ("type: poisson, rate: 4", False), ("rate: 4", None), ("type: fixed_schedule", True), ("fixedSchedule: true", True),
+    ("type: concurrency, fixedSchedule: true", True), ("type: concurrency, schedulingMode: bursts", None),
+])  # fmt: skip
+def test_a_phase_with_a_type_does_not_become_a_replay(tmp_path: Path, phase: str, expected: bool | None) -> None:
+    below = f"{{dataset: {{type: file, path: trace.jsonl}}, profiling: {{{phase}}}}}"
+    assert given(tmp_path, f"benchmark: {below}").get("fixed_schedule") is expected
+    assert "fixed_schedule" not in given(tmp_path, "benchmark: {dataset: {isl: 3}, profiling: {type: poisson, rate: 4}}")
+
+
 @pytest.mark.parametrize(
     ("phases", "expected"),
     [
@@ -181,6 +191,11 @@ def test_models_are_a_name_names_or_mappings(tmp_path: Path, models: str, expect
         (
             "{type: fixed-schedule, autoOffset: false, endOffset: 900}",
             {"fixed_schedule": True, "fixed_auto_offset": False, "fixed_end_ms": "900"},
+        ),
+        (
+            "[{kind: warmup, type: fixed_schedule, startOffset: 5, endOffset: 900}, {sessions: 9}]",
+            {"warmup_alone": True, "warmup_fixed_schedule": True, "warmup_start_ms": "5", "warmup_end_ms": "900",
+             "session_count": "9"},
         ),
         (
             "{type: concurrency, cancellation: {rate: 10, delay: 500ms}, failedRequestThreshold: 0.2}",
@@ -278,7 +293,6 @@ def test_anchors_and_merges_are_yaml_as_ever(tmp_path: Path) -> None:
             "benchmark: {phases: {type: concurrency, rate: 4}}",
             "benchmark.phases.rate (run.yaml:1): a phase of type concurrency has none",
         ),
-        ("benchmark: {warmup: {type: fixed_schedule}}", "a warmup can't be fixed_schedule"),
         (
             "benchmark: {phases: [{type: concurrency}, {type: concurrency}]}",
             "benchmark.phases[1] (run.yaml:1): a run has one profiling phase",

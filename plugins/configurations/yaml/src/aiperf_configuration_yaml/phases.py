@@ -18,11 +18,13 @@ class Phases:
     """Reads the phases of a file.
 
     A profiling phase without a type has the one that its keys have on a command line.  A warmup inherits from the profiling
-    phase where it says ``alone: false``, and else nothing.
+    phase where it says ``alone: false``, and else nothing.  untimed: the type of a profiling phase that leaves the recorded
+    times of a trace alone.
     """
 
     def __init__(self, places: Places) -> None:
         self._places, self._file = places, places.file
+        self.untimed: Entry | None = None
 
     def warmup(self, entry: Entry) -> None:
         self._phase(entry, KINDS[0])
@@ -42,7 +44,7 @@ class Phases:
         inherits = alone is not None and self._file.on(alone) is False
         if kind == KINDS[0] and named is None and alone is None:
             if isinstance(entry.value, dict):
-                self._file.wrong(entry, "it has no type", f"write one of {', '.join(PHASES[:5])}")
+                self._file.wrong(entry, "it has no type", f"write one of {', '.join(PHASES)}")
             return
         if kind == KINDS[0] and not inherits:
             self._file.mark(self._places.by_place[f"{kind}.alone"], entry)
@@ -52,6 +54,8 @@ class Phases:
         if (switch := words.pop("fixed_schedule", None)) is not None:
             self._file.take(self._places.by_place["profiling.type (fixed_schedule)"], switch)
         word = None if named is None else canonical(str(named.plain))
+        if kind == KINDS[1] and word != PHASES[5] and switch is None and "scheduling_mode" not in words:
+            self.untimed = named
         if word is not None and named is not None and not self._typed(entry, kind, word, named, words, inherits=inherits):
             return
         for key, below in words.items():
@@ -68,9 +72,6 @@ class Phases:
             if key in words and (key, word) != ("rate", "user_centric"):
                 why = f"a phase of type {word} has none"
                 self._file.wrong(words.pop(key), why, f"types with a rate: {', '.join(PHASES[1:4])}")
-        if (word == "user_centric" and f"{kind}.users" not in self._places.by_place) or (word, kind) == (PHASES[5], KINDS[0]):
-            self._file.wrong(named, f"a {kind} can't be {word}", f"write one of {', '.join(PHASES[:5])}")
-            return False
         if paced:
             if close := get_close_matches(word, PHASES, 1, 0.8) if word not in PHASES else []:
                 self._file.wrong(named, f"there is no type {word}", f"did you mean {close[0]}?")
@@ -79,7 +80,7 @@ class Phases:
             if not inherits and "rate" not in words and "rate_series" not in words:
                 self._file.wrong(entry, f"a phase of type {word} needs its rate", "add rate: 10, or write type: concurrency")
         elif word == "fixed_schedule":
-            self._file.mark(self._places.by_place["profiling.type (fixed_schedule)"], named)
+            self._file.mark(self._places.by_place[f"{kind}.type (fixed_schedule)"], named)
         elif word == "concurrency" and "concurrency" not in words and not inherits:
             words["concurrency"] = Entry(f"{entry.path}.concurrency", entry.line, 1)
         return True

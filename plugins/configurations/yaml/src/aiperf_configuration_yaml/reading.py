@@ -20,6 +20,7 @@ from aiperf_configuration_yaml.values import FileValues, texts
 TOP = ("schema_version", "random_seed", "pins", "disabled", "benchmark", "variables", "sweep", "multi_run", "no_sweep_table")
 """Keys of a file; all but ``benchmark``, ``variables`` and ``schema_version`` have options."""
 _POOLS = "random_pool"
+_REPLAYED = "profiling.type (fixed_schedule)"
 _OF_A_FILTER = ("metric_tag", "stat", "op", "threshold")
 
 
@@ -29,7 +30,7 @@ class Reading:
     def __init__(self, file: FileValues, table: PlaceTable, variables: Mapping[str, Any]) -> None:
         self._file, self._variables = file, variables
         self._places = Places(file, table)
-        phases = Phases(self._places)
+        self._phases = phases = Phases(self._places)
         self._places.special |= {
             "models.items": self._models, "dataset": self._dataset, "warmup": phases.warmup, "profiling": phases.profiling,
             "artifacts.records": self._records,
@@ -62,6 +63,14 @@ class Reading:
             self._file.errors.append(UsageError(f"{name}: benchmark: is missing, with what the run is made of"))
         elif benchmark is not None:
             self._places.each(benchmark.value)
+            self._keep_type()
+
+    def _keep_type(self) -> None:
+        """A phase of another type does not become a replay because the file of the data set has recorded times."""
+        taken = {spec.place for spec in self._file.given}
+        if self._phases.untimed is not None and "dataset.path" in taken and _REPLAYED not in taken:
+            option = self._places.by_place[_REPLAYED]
+            self._file.given[option.spec] = OptionValue(option, self._file.where(self._phases.untimed), [], False)
 
     def _sweep(self, entry: Entry) -> None:
         """The options in the section; the others of its keys are the planner's."""

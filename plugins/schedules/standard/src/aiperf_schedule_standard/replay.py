@@ -78,7 +78,8 @@ def _inside(context: ScheduleContext, replay: Replay, begins_ns: Ints) -> NDArra
     outside = int((~inside).sum())
     if not outside:
         return inside
-    bounds = {"--fixed-schedule-start-offset": replay.start_ms, "--fixed-schedule-end-offset": replay.end_ms}
+    prefix = "--warmup-fixed-schedule" if context.phase.kind == "warmup" else "--fixed-schedule"
+    bounds = {f"{prefix}-start-offset": replay.start_ms, f"{prefix}-end-offset": replay.end_ms}
     window = " ".join(f"{flag} {bound}" for flag, bound in bounds.items() if bound is not None)
     if outside == len(begins_ns):
         raise ConfigError(

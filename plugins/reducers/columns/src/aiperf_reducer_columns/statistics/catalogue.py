@@ -258,7 +258,7 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
         (Needs.TOKENS_IN, capabilities.tokenizes_input),
         (Needs.CLIENT_TOKENS, not target.use_server_token_count and plan.plugins.tokenizer is not None),
         (Needs.PACED, any(phase.paced for phase in plan.load.phases if phase.kind == "profiling")),
-        (Needs.REPLAYED, any(phase.replay is not None for phase in plan.load.phases)),
+        (Needs.REPLAYED, any(phase.replay is not None for phase in plan.load.phases if phase.kind == "profiling")),
         (Needs.EXPERIMENTAL, environment.experimental()),
         (Needs.ONE_ANSWER, not plan.data.several_answers and not asks_several(target.extra)),
     ):
