@@ -74,12 +74,17 @@ class Program:
     """Runs ``aiperf`` in *folder*, in an environment without its variables.  *python*: the interpreter to use.
 
     server_metrics: runs read the servers' pages of metrics, which costs each one a process; most tests have no use for it.
+    gpus: runs ask exporters of GPUs, likewise.
     """
 
-    def __init__(self, folder: Path, *, python: Path | str = sys.executable, server_metrics: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, python: Path | str = sys.executable, server_metrics: bool = False, gpus: bool = False
+    ) -> None:  # fmt: skip
         self.folder, self.python = folder, str(python)
         here = self.python == sys.executable and find_spec("aiperf_metric_server_metrics") is not None
         self.quiet_servers = here and not server_metrics
+        without_gpus = self.python == sys.executable and find_spec("aiperf_metric_gpu_dcgm") is not None and not gpus
+        self.quiet_gpus = ["--no-gpu-telemetry"] if without_gpus else []
         self.program = [self.python, "-m", "aiperf"]
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIPERF_", "COLUMNS"))}
 
@@ -100,6 +105,8 @@ class Program:
             command += ["--artifact-dir", str(self.folder / "artifacts")]
         if self.quiet_servers and words and words[0] == "profile":
             command.append("--no-server-metrics")
+        if words and words[0] == "profile" and "--gpu-telemetry" not in words:
+            command += self.quiet_gpus
         directory = Path(command[command.index("--artifact-dir") + 1]) if "--artifact-dir" in command else self.folder
         process = subprocess.Popen(
             command,

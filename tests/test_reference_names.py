@@ -28,7 +28,7 @@ LISTS = {
     "url_selection_strategy": "url_strategies", "gpu_telemetry_collector": "telemetry", "accuracy_grader": "graders",
 }  # fmt: skip
 """Our categories for those of the reference."""
-SAME = {"user_centric_rate": "user_centric"}
+SAME = {"user_centric_rate": "user_centric", "dcgm": "gpu_dcgm", "pynvml": "gpu_nvml"}
 """Names of parts that no person types."""
 TYPED = {
     "--artifact-dir": "one directory for each load, below ./artifacts, as the reference has it",
@@ -40,6 +40,7 @@ TYPED = {
     "--fixed-schedule": "on for traces with times there, too", "--num-dataset-entries": "by the number of requests there, too",
     "--ui-type": "dashboard on a terminal that is not too small", "--block-size": "of mooncake_trace 512",
     "--no-fixed-schedule": "a switch", "--zmq-host": "loopback, where a port is used at all",
+    "--gpu-telemetry": "the exporters that the reference tries, too",
     "--output": "of agentic-code the same", "--convergence-mode": "ci_width is read, too",
 }  # fmt: skip
 """Options whose default reads otherwise, and why."""

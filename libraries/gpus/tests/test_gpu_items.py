@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from aiperf import AiperfError
+from aiperf_gpus.custom import read_custom
 from aiperf_gpus.items import GpuItems, read_items
 from aiperf_gpus.options import GpuOptions, interval_s
-from aiperf_gpus.series import AMD, NVIDIA, Fold
+from aiperf_gpus.series import AMD, NVIDIA, Fold, GpuQuantity
 
 
 @pytest.mark.parametrize(
@@ -73,3 +74,37 @@ def test_only_growths_are_counters_that_flow() -> None:
     for quantity in (*NVIDIA.values(), *AMD.values()):
         point = quantity.point(1.0, {"gpu": "0"})
         assert point.flows is (quantity.fold is Fold.GROWTH) and (point.kind.value == "counter") is point.flows
+
+
+def test_a_code_is_seen_and_has_no_mean() -> None:
+    point = NVIDIA["nvidia_xid_errors"].point(31.0, {"gpu": "0"})
+    assert (point.kind.value, point.value, point.labels) == ("info", 1.0, {"gpu": "0", "code": "31"})
+
+
+def test_lines_of_a_file_are_further_metrics(tmp_path: Path) -> None:
+    path = tmp_path / "more.csv"
+    path.write_text(
+        "# field, kind, help\n\nDCGM_FI_DEV_FAN_SPEED, gauge, Fan speed (in %)\n"
+        "DCGM_FI_DEV_PCIE_TX_BYTES, counter, pcie tx bytes, all lanes (in mJ).\nDCGM_FI_PROF_DRAM_ACTIVE,gauge,Dram active\n"
+    )
+    assert read_custom(path) == {
+        "DCGM_FI_DEV_FAN_SPEED": GpuQuantity("nvidia_fan_speed", "Fan Speed", "%"),
+        "DCGM_FI_DEV_PCIE_TX_BYTES": GpuQuantity("nvidia_pcie_tx_bytes", "PCIe TX Bytes, All Lanes", "mJ", Fold.GROWTH),
+        "DCGM_FI_PROF_DRAM_ACTIVE": GpuQuantity("nvidia_dram_active", "DRAM Active", ""),
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("DCGM_FI_DEV_FAN_SPEED, gauge", "line 2: 'DCGM_FI_DEV_FAN_SPEED, gauge' is not FIELD, gauge or counter,"),
+        ("FAN_SPEED, gauge, Fan", "line 2: 'FAN_SPEED' is no field of DCGM: its name begins with DCGM_FI_"),
+        ("DCGM_FI_DEV_FAN_SPEED, level, Fan", "line 2: 'level' is no kind: gauge and counter are"),
+    ],
+)
+def test_a_bad_line_is_named_by_file_and_number(tmp_path: Path, line: str, sentence: str) -> None:
+    path = tmp_path / "more.csv"
+    path.write_text(f"# further metrics\n{line}\n")
+    with pytest.raises(ValueError) as caught:
+        read_custom(path)
+    assert f"{path}, {sentence}" in str(caught.value)

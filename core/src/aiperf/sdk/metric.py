@@ -361,7 +361,8 @@ class Totals(Protocol):
 
     def series(self, source: str, name: str, **labels: str) -> Sequence[SeriesSummary]:
         """The series *name* of the telemetry source *source* whose labels have these values, summarised over this phase or time
-        slice; empty where there is none, and for URLs.  A metric that then has no number is absent, with a sentence.
+        slice; empty where there is none, and for URLs.  A metric that then has no number is absent, with a sentence where the
+        source has other series.
         """
 
 

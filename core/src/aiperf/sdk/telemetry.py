@@ -158,7 +158,7 @@ class TelemetryContext(Struct, frozen=True):
 
 
 class Absent(AiperfError):  # noqa: N818  # an ordinary outcome
-    """There is nothing to sample, and the user didn't ask for it: a line in the log, no warning."""
+    """There is nothing to sample, and the user didn't ask for it: a line in the log (none where it is empty)."""
 
 
 class TelemetryTarget:

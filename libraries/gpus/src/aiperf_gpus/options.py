@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from aiperf.sdk.environment import number
 from aiperf.sdk.errors import ConfigError
 from aiperf.sdk.options import After, Options, option
 
+from aiperf_gpus.custom import read_custom
 from aiperf_gpus.items import GpuItems, read_items
 
 _GROUP = "GPU telemetry"
@@ -19,7 +21,8 @@ def interval_s() -> float:
 
 
 def _items(items: list[str] | None) -> list[str] | None:
-    read_items(items or ())
+    for file in read_items(items or ()).files:
+        read_custom(Path(file))
     return items
 
 

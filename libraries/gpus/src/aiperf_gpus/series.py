@@ -7,8 +7,8 @@ from enum import StrEnum
 from aiperf.sdk.telemetry import Point, SeriesKind
 from msgspec import Struct
 
-NAME_LABELS = ("gpu", "uuid", "model", "platform")
-"""Labels that every GPU has; the others are ``pci_bus_id``, ``device``, ``hostname``, ``namespace``, ``pod`` and ``mig``."""
+CODE = "code"
+"""The label that has the value of a code."""
 
 
 class Fold(StrEnum):
@@ -28,7 +28,13 @@ class GpuQuantity(Struct, frozen=True):
     fold: Fold = Fold.LEVEL
 
     def point(self, value: float, labels: dict[str, str]) -> Point:
-        """The quantity of the GPU with these labels.  Growths flow: they go on without requests."""
+        """The quantity of the GPU with these labels.
+
+        Growths flow: they go on without requests.  A code is an info with the label ``code``, whose value is 1: codes are seen,
+        and have neither a mean nor a sum.
+        """
+        if self.fold is Fold.CODE:
+            return Point(self.name, 1.0, SeriesKind.INFO, "", {**labels, CODE: f"{value:.0f}"}, self.title)
         growth = self.fold is Fold.GROWTH
         kind = SeriesKind.COUNTER if growth else SeriesKind.GAUGE
         return Point(self.name, value, kind, self.unit, labels, self.title, flows=growth)
@@ -71,4 +77,4 @@ AMD = _by_name(
 SOURCES = ("gpu_dcgm", "gpu_nvml", "gpu_amd")
 """Names of the telemetry sources with such series."""
 
-__all__ = ["AMD", "NAME_LABELS", "NVIDIA", "SOURCES", "Fold", "GpuQuantity"]
+__all__ = ["AMD", "CODE", "NVIDIA", "SOURCES", "Fold", "GpuQuantity"]

@@ -61,7 +61,8 @@ def source() -> GpuNvml:
 
 
 def values(points: list[Point], gpu: str = "0", mig: str | None = None) -> dict[str, float | object]:
-    return {each.name: each.value for each in points if each.labels["gpu"] == gpu and each.labels.get("mig") == mig}
+    own = [each for each in points if each.labels["gpu"] == gpu and each.labels.get("mig") == mig]
+    return {each.name: int(each.labels["code"]) if "code" in each.labels else each.value for each in own}
 
 
 def test_every_quantity_has_the_scale_of_its_unit(use: Callable[[Path | None], None], new: Path) -> None:

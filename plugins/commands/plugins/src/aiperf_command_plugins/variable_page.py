@@ -122,6 +122,8 @@ _ELSEWHERE = (
     ("AIPERF_SERVER_METRICS_EXPORT_BATCH_SIZE, AIPERF_SERVER_METRICS_PROFILE_COMPLETE_RELAY_TIMEOUT,"
      " AIPERF_SERVER_METRICS_SHUTDOWN_DELAY, AIPERF_SERVER_METRICS_CANCEL_RESULT_WAIT_SEC", "each sample is on disk at once,"
      " and results wait 0.5 s for the last ones at most"),
+    ("AIPERF_GPU_EXPORT_BATCH_SIZE, AIPERF_GPU_FINAL_SCRAPE_GRACE_NS, AIPERF_GPU_REACHABILITY_TIMEOUT,"
+     " AIPERF_GPU_SHUTDOWN_DELAY", "each sample is on disk at once; energy is that of the exact phase"),
     ("AIPERF_SERVER_METRICS_REALTIME_*, AIPERF_SERVER_METRICS_CR_PROJECTION_*", "there is no message bus, and no operator"),
     ("AIPERF_UI_*, AIPERF_LOGGING_QUEUE_MAXSIZE", "`--ui`, `--stats-interval`, `--log-level`"),
     ("AIPERF_DEV_ENABLE_YAPPI", "any profiler of Python processes"),
@@ -139,7 +141,6 @@ _LATER = (
     ("AIPERF_ACCURACY_*", "accuracy benchmarks"),
     ("AIPERF_AGENTX_*, AIPERF_DAG_*, AIPERF_DATASET_WEKA_*, AIPERF_DATASET_TRACELAB_*", "the replay of agents' traces"),
     ("AIPERF_API_SERVER_*", "the HTTP API of a run"),
-    ("AIPERF_GPU_*", "telemetry of GPUs"),
     ("AIPERF_NETWORK_LATENCY_*", "latency of the network"),
     ("AIPERF_SEARCH_PLANNER_*", "the search for a load"),
     ("AIPERF_HTTP_VIDEO_POLL_INTERVAL", "video from a server"),

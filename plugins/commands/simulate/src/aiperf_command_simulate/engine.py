@@ -16,6 +16,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -106,10 +107,14 @@ class Engine(Generic[Owner]):
     """Sequences in, tokens out, at instants that the model's costs give.
 
     An instant before the last given one counts as the last.  *started_ns* is where the periods of a freeze begin.
+    worked: is told of each step, when it begins, with its begin and end.
     """
 
-    def __init__(self, model: EngineModel, *, seed: int = 0, started_ns: int = 0) -> None:
+    def __init__(
+        self, model: EngineModel, seed: int = 0, started_ns: int = 0, worked: Callable[[int, int], object] | None = None
+    ) -> None:
         self.model = model
+        self._worked = worked
         self.cache = PrefixCache(model.cache_blocks)
         self.steps = 0
         self.waiting_count = 0
@@ -228,6 +233,8 @@ class Engine(Generic[Owner]):
             cost += model.decode_ns + model.decode_batch_ns * (len(self._step_decodes) - 1)
         self.steps += 1
         self._step_end = at + self._jittered(cost)
+        if self._worked is not None:
+            self._worked(self._to_world(at), self._to_world(self._step_end))
 
     def _admit(self, at: int) -> None:
         while self._waiting and len(self.running) < self.model.max_running:

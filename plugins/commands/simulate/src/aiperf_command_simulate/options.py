@@ -31,6 +31,18 @@ class SimulateOptions(Options):
     metrics_lag_s: Finite = option("--metrics-lag", default=0.0, ge=0, group="Server", metavar="SECONDS",
         help="Counts appear on the page of metrics so long after what they count.")
 
+    # GPUs
+    gpus: int = option("--gpus", default=0, ge=0, le=64, group="GPUs", metavar="INT",
+        help="GPUs whose power, energy, clocks, use and memory stand at /dcgm/metrics, as NVIDIA's exporter shows them.")
+    mig: int = option("--mig", default=0, ge=0, le=7, group="GPUs", metavar="INT",
+        help="MIG instances of the last GPU; 0 leaves it whole.")
+    gpu_gone_after_s: Finite | None = option("--gpu-gone-after", ge=0, group="GPUs", metavar="SECONDS", shown="never",
+        help="GPU 0 vanishes from the page so long after the start.")
+    gpu_xid: int | None = option("--gpu-xid", ge=1, group="GPUs", metavar="CODE", shown="none",
+        help="The XID error that GPU 0 shows.")
+    gpu_xid_after_s: Finite = option("--gpu-xid-after", default=0.0, ge=0, group="GPUs", metavar="SECONDS",
+        help="GPU 0 shows its XID error so long after the start.")
+
     # Engine
     prefill_us_per_token: Finite = option("--prefill-us-per-token", default=20.0, ge=0, group="Engine", metavar="US",
         help="Time to compute a prompt token that is not cached.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from aiperf_command_simulate.answer import Choice
 from aiperf_command_simulate.engine import Engine
 from aiperf_command_simulate.engines import EngineState, ModelState, engine_page
 from aiperf_command_simulate.families import OPENMETRICS, TEXT, exposition
+from aiperf_command_simulate.gpus import Gpus
 from aiperf_command_simulate.http1 import Connection, Request
 from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.scenario import ServerScenario
@@ -24,17 +26,19 @@ class Pages:
     """What is answered without the engine.  *meters*: by model.  *created_s*: when the models were, by the wall clock."""
 
     def __init__(
-        self, scenario: ServerScenario, engine: Engine[Choice], truth: Truth, meters: dict[str, Meters], created_s: int
-    ) -> None:
+        self, scenario: ServerScenario, engine: Engine[Choice], truth: Truth, meters: dict[str, Meters], created_s: int,
+        gpus: Gpus,
+    ) -> None:  # fmt: skip
         self._scenario, self._engine, self._truth, self._meters = scenario, engine, truth, meters
-        self._created_s = created_s
+        self._created_s, self._gpus = created_s, gpus
         self._engine_page = engine_page(scenario.metrics)
 
     @property
     def by_path(self) -> dict[str, Callable[[Connection, Request], None]]:
         pages = {"/health": self.health, "/v1/models": self.models, "/truth": self.whole_truth}
         other = {} if self._engine_page.other is None else {"/metrics": self.other_metrics}
-        return {**pages, **other, self._engine_page.path: self.metrics}
+        gpus = {"/dcgm/metrics": self.gpus} if self._scenario.gpus.count else {}
+        return {**pages, **gpus, **other, self._engine_page.path: self.metrics}
 
     def health(self, connection: Connection, request: Request) -> None:
         connection.respond(200, b"", kind="text/plain")
@@ -51,6 +55,10 @@ class Pages:
         openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
         text = exposition(self._engine_page.families(self._state()), openmetrics=openmetrics)
         connection.respond(200, text.encode(), kind=OPENMETRICS if openmetrics else TEXT)
+
+    def gpus(self, connection: Connection, request: Request) -> None:
+        families = self._gpus.families(time.monotonic_ns(), len(self._engine.running))
+        connection.respond(200, exposition(families, openmetrics=False).encode(), kind=TEXT)
 
     def other_metrics(self, connection: Connection, request: Request) -> None:
         assert self._engine_page.other is not None
@@ -75,12 +83,18 @@ class Pages:
             message = f"last is {last!r}; a number of rows is needed"
             connection.respond(400, msgspec.json.encode({"error": {"message": message}}))
             return
-        engine = self._engine
+        instants = request.query.get("energy_until", [""])[0]
+        if any(not each.isdecimal() for each in instants.split(",") if instants):
+            message = f"energy_until is {instants!r}; instants of CLOCK_MONOTONIC in ns are needed, with commas"
+            connection.respond(400, msgspec.json.encode({"error": {"message": message}}))
+            return
+        engine, now_ns = self._engine, time.monotonic_ns()
+        gpus = self._gpus.truth([int(each) for each in instants.split(",")] if instants else [now_ns])
         body = self._truth.written(
             engine={
                 "steps": engine.steps, "running": len(engine.running), "running_max": engine.running_max,
                 "waiting": engine.waiting_count, "waiting_max": engine.waiting_max, "cache_blocks": len(engine.cache),
-            },
+            } | ({"gpus": gpus} if gpus else {}),
             summary_only=summary_only, last=int(last) if last else None,
         )  # fmt: skip
         connection.respond(200, body)

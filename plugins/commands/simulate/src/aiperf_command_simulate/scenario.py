@@ -12,6 +12,7 @@ from msgspec import Struct
 from aiperf_command_simulate.drafts import MOST_DRAFTS, Drafts, parse_drafts
 from aiperf_command_simulate.engine import EngineModel
 from aiperf_command_simulate.faults import FaultError, Faults, Odds, parse_odds
+from aiperf_command_simulate.gpus import GpuScenario
 from aiperf_command_simulate.known_answers import KnownAnswer, KnownAnswers, read_answers
 
 
@@ -43,6 +44,7 @@ class ServerScenario(Struct, frozen=True):
     metrics: str
     metrics_lag_s: float
     answers: KnownAnswers
+    gpus: GpuScenario
 
 
 def _ns(value: float, unit_ns: int) -> int:
@@ -107,6 +109,14 @@ def scenario(options: Any) -> ServerScenario:
         metrics=options.metrics,
         metrics_lag_s=options.metrics_lag_s,
         answers=answers,
+        gpus=_gpus(options),
+    )
+
+
+def _gpus(options: Any) -> GpuScenario:
+    gone_ns = None if options.gpu_gone_after_s is None else _ns(options.gpu_gone_after_s, 1_000_000_000)
+    return GpuScenario(
+        options.gpus, options.mig, gone_ns, options.gpu_xid or 0, _ns(options.gpu_xid_after_s, 1_000_000_000)
     )
 
 
@@ -127,6 +137,9 @@ def _contradictions(options: Any) -> list[AiperfError]:
         )
     if options.cache_blocks and options.max_context < options.block_size:
         errors.append(ConfigError(f"--block-size {options.block_size} is larger than --max-context {options.max_context}"))
+    for flag, value in (("--mig", options.mig), ("--gpu-gone-after", options.gpu_gone_after_s), ("--gpu-xid", options.gpu_xid)):
+        if value and not options.gpus:
+            errors.append(ConfigError(f"{flag} {value:g} needs GPUs", "add --gpus 1"))
     for flag, tokens in (("--tokens", options.tokens), ("--reasoning-tokens", options.reasoning_tokens)):
         if tokens >= options.max_context:
             errors.append(ConfigError(f"{flag} {tokens} leaves no room for a prompt in --max-context {options.max_context}"))

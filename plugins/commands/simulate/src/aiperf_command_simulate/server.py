@@ -18,6 +18,7 @@ from aiperf_command_simulate.dialects import Routes, found, method_of, pick
 from aiperf_command_simulate.drafts import account
 from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.faults import FaultError, Faults
+from aiperf_command_simulate.gpus import Gpus
 from aiperf_command_simulate.http1 import Connection, Request
 from aiperf_command_simulate.lengths import Lengths
 from aiperf_command_simulate.meters import Meters
@@ -54,7 +55,8 @@ class Server:
         self.scenario = scenario
         self.truth = Truth(scenario.truth_log)
         started_ns = time.monotonic_ns()
-        self.engine: Engine[Choice] = Engine(scenario.engine, seed=scenario.seed, started_ns=started_ns)
+        gpus = Gpus(scenario.gpus, started_ns)
+        self.engine: Engine[Choice] = Engine(scenario.engine, scenario.seed, started_ns, gpus.worked)
         self._ready_ns = started_ns + scenario.ready_after_ns
         self._to_refuse = scenario.ready_after_requests
         self._alarm = alarm(loop, self._tick)
@@ -66,7 +68,7 @@ class Server:
         self._meters = {name: Meters(scenario.metrics_lag_s) for name in scenario.models or (ANY_MODEL,)}
         self._routes = Routes(found() if routes is None else routes)
         self._created_s = int(time.time())
-        self._pages = Pages(scenario, self.engine, self.truth, self._meters, self._created_s).by_path
+        self._pages = Pages(scenario, self.engine, self.truth, self._meters, self._created_s, gpus).by_path
 
     # What connections call.
 

@@ -117,6 +117,11 @@ class Simulator:
         summary: dict[str, Any] = self._ask("/truth?summary=1")["summary"]
         return summary
 
+    def joules(self, *instants_ns: int) -> dict[str, list[float]]:
+        """The exact energies of its GPUs from its start until these instants of CLOCK_MONOTONIC, by UUID."""
+        found = self._ask(f"/truth?summary=1&energy_until={','.join(map(str, instants_ns))}")["summary"]["engine"]["gpus"]
+        return {gpu["uuid"]: gpu["joules"] for gpu in found}
+
     def reset(self) -> None:
         """Forget what was counted."""
         self._ask("/truth/reset", method="POST")

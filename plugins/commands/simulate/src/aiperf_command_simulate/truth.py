@@ -264,7 +264,7 @@ class Truth:
             "rows_dropped": self._dropped,
         }  # fmt: skip
 
-    def written(self, engine: dict[str, int], *, summary_only: bool, last: int | None = None) -> bytes:
+    def written(self, engine: dict[str, Any], *, summary_only: bool, last: int | None = None) -> bytes:
         """``/truth`` as JSON; *engine* has the figures of the engine."""
         answer: dict[str, Any] = {"summary": self.summary() | {"engine": engine}}
         if not summary_only:

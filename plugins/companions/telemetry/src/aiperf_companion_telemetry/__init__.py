@@ -150,7 +150,7 @@ class Telemetry(Companion[None]):
         """Whether the source had nothing to sample a moment ago; its words of then are logged again."""
         for earlier, until_s, sentences in self._absent:
             if earlier.same(start) and time.monotonic() < until_s and not start.named:
-                for sentence in sentences:
+                for sentence in filter(None, sentences):
                     log.info("%s", sentence)
                 return True
         return False
@@ -304,7 +304,8 @@ class Telemetry(Companion[None]):
         match reply_decoder()(line):
             case SourceTrouble(message, absent):
                 source.absent += [message] if absent else []
-                self._tell(message, absent=absent)
+                if message:
+                    self._tell(message, absent=absent)
             case Latest(series):
                 source.asks_latest, source.latest = False, series
             case Queue(requests):

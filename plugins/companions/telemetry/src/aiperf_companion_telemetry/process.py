@@ -221,7 +221,7 @@ class SourceProcess:
         except PluginError as error:  # its message names the plugin
             report(error.message)
         except Absent as absent:
-            troubles.append(SourceTrouble(f"{self._start.ref}: {absent.message}", absent=True))
+            troubles.append(SourceTrouble(f"{self._start.ref}: {absent.message}" if absent.message else "", absent=True))
 
     def _opened(self, source: TelemetrySource | None, targets: list[TelemetryTarget], troubles: list[SourceTrouble]) -> None:
         for trouble in troubles:

@@ -12,7 +12,7 @@ from aiperf_configuration_yaml.names import SAME, SHORT
 from aiperf_configuration_yaml.values import FileValues
 
 LATER = {
-    "gpu_telemetry": "telemetry of GPUs comes with a later package of metrics (gpu_dcgm, gpu_nvml)",
+    "gpu_telemetry": "it is for the packages aiperf-metric-gpu-dcgm and aiperf-metric-gpu-nvml, which are not installed",
     "network_latency": "latency of the network comes with a later package of companions",
     "otel": "it is for the package aiperf-exporter-otel, which is not installed",
     "mlflow": "it is for the package aiperf-exporter-mlflow, which is not installed",

@@ -9,6 +9,7 @@ from typing import Any
 from aiperf import UsageError
 from aiperf.sdk.configuration import OptionValue
 from aiperf.sdk.descriptor import canonical
+from msgspec.structs import replace
 
 from aiperf_configuration_yaml.entries import Entry
 from aiperf_configuration_yaml.phases import Phases
@@ -21,6 +22,8 @@ TOP = ("schema_version", "random_seed", "pins", "disabled", "benchmark", "variab
 """Keys of a file; all but ``benchmark``, ``variables`` and ``schema_version`` have options."""
 _POOLS = "random_pool"
 _REPLAYED = "profiling.type (fixed_schedule)"
+_GPU_ITEMS = "gpu_telemetry.items"
+_COLLECTORS, _MODES = ("dcgm", "pynvml", "amdsmi"), ("summary", "realtime_dashboard")
 _OF_A_FILTER = ("metric_tag", "stat", "op", "threshold")
 
 
@@ -37,6 +40,8 @@ class Reading:
             "artifacts.raw": lambda entry: self._level("raw", entry) if self._file.on(entry) else None,
             "artifacts.summary": self._summary, "artifacts.user_files": self._user_files, "plugins": self._places.of_plugins,
         }  # fmt: skip
+        if _GPU_ITEMS in table.by_place:
+            self._places.special["gpu_telemetry"] = self._gpu_telemetry
 
     def whole(self, sections: Mapping[str, Entry], benchmark: Entry | None, name: str) -> None:
         """Take what stands in a file.  *benchmark*: in its one shape."""
@@ -175,6 +180,30 @@ class Reading:
             return
         text = json.dumps({"files": entry.plain, "variables": self._variables})
         self._file.given[option.spec] = OptionValue(option, self._file.where(entry), [text])
+
+    def _gpu_telemetry(self, entry: Entry) -> None:
+        """The reference has a key for each kind of item; other keys are options by their place."""
+        named = self._file.named(entry, "gpu_telemetry") if isinstance(entry.value, dict) else {"gpu_telemetry.urls": entry}
+        items: list[Entry] = []
+        asked = False
+        for place, below in named.items():
+            key = place.partition(".")[2]
+            if key in ("url", "urls", "items", "metrics_file"):
+                items += [Entry(below.path, below.line, text) for text in texts(below)]
+            elif key in ("collector", "mode"):
+                self._word(below, _COLLECTORS if key == "collector" else _MODES)
+                items += [replace(below, value="dashboard")] if below.value == "realtime_dashboard" else []
+                items += [below] if below.value in ("pynvml", "amdsmi") else []
+            else:
+                self._places.walk(place, below)
+                continue
+            asked = True
+        if asked:
+            self._file.take(self._places.by_place[_GPU_ITEMS], replace(entry, value=items))
+
+    def _word(self, entry: Entry, words: tuple[str, ...]) -> None:
+        if entry.value not in words:
+            self._file.wrong(entry, f"{entry.plain!r} is not one of {', '.join(words)}")
 
 
 def pins(entry: Entry) -> list[str]:

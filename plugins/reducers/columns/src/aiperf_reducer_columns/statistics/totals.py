@@ -87,10 +87,9 @@ class PhaseTotals:
         return self._shown.get(tag, {}).get(name)
 
     def series(self, source: str, name: str, **labels: str) -> list[SeriesSummary]:
-        known = self._telemetry() if self._telemetry is not None else ()
-        named = (each for each in known if (each.source, each.name) == (source, name))
-        series = [each for each in named if labels.items() <= each.labels.items()]
-        if not series and self._telemetry is not None:
+        known = [each for each in self._telemetry() if each.source == source] if self._telemetry is not None else []
+        series = [each for each in known if each.name == name and labels.items() <= each.labels.items()]
+        if not series and known:
             self._unseen.append(f"{name} of {source}" + "".join(f", {key}={value}" for key, value in labels.items()))
         return series
 
