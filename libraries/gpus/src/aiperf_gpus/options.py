@@ -36,9 +36,9 @@ class GpuOptions(Options):
 
     def problems(self, typed: dict[str, str]) -> list[str]:
         sentences = []
-        if not self.gpu_telemetry_enabled and "gpu_telemetry" in typed:
-            off = typed.get("gpu_telemetry_enabled", "--no-gpu-telemetry")
-            sentences.append(f"{typed['gpu_telemetry']} asks for GPUs, and {off} samples none\ndrop one of them")
+        asked, off = typed.get("gpu_telemetry", ""), typed.get("gpu_telemetry_enabled", "--no-gpu-telemetry")
+        if not self.gpu_telemetry_enabled and asked and asked.startswith("-") == off.startswith("-"):  # else the line wins
+            sentences.append(f"{asked} asks for GPUs, and {off} samples none\ndrop one of them")
         if self.gpu_telemetry_enabled:
             try:
                 interval_s()
