@@ -57,8 +57,7 @@ class Server:
         started_ns = time.monotonic_ns()
         gpus = Gpus(scenario.gpus, started_ns)
         self.engine: Engine[Choice] = Engine(scenario.engine, scenario.seed, started_ns, gpus.worked)
-        self._ready_ns = started_ns + scenario.ready_after_ns
-        self._to_refuse = scenario.ready_after_requests
+        self._ready_ns, self._to_refuse = started_ns + scenario.ready_after_ns, scenario.ready_after_requests
         self._alarm = alarm(loop, self._tick)
         self._dice = random.Random(f"faults {scenario.seed}")
         self._lengths = Lengths(scenario)
