@@ -1,36 +1,52 @@
-"""What a run costs that 20 clients watch over its API, 10 times a second each, at idle priority.
+"""What it costs a run that somebody watches: the dashboard on a terminal, and 20 clients of the API.
 
-usage: watched.py [--pairs 10] [--clients 20] [--hz 10] [--only streams10 streams300 requests]
+usage: watched.py [--pairs 10] [--only ROW ...] [--by dashboard api | lines] [--clients 20] [--hz 10] [--json FILE]
 
-Alternating pairs against truthd: `--ui none`, and the same with `--api-port` and the clients.  Prints medians: errors of TTFT
-(what the client says less what the server saw) or requests/s, and peak memory of the API's process.
+Alternating pairs against truthd: `--ui none --stats-interval 0`, and the same load watched: the dashboard in a pseudo-terminal
+of 200 columns and 60 lines all of whose output is read, and clients at idle priority that poll the API.  `--by lines` compares
+lines of progress every second alone.  Each row takes at most five minutes with ten pairs.
+
+streams10, streams300: error of TTFT, what the client says less what the server saw.  requests: requests/s that the server
+saw, and CPU time of the reducers.  paced: slip at half of that rate (`--rate` sets it).  start: from the program's start to the
+first request that the server read.  Of each figure: medians, the median of the ratios of pairs with its bounds, and what is
+allowed.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
+import pty
 import re
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
+from collections.abc import Iterator
+from fcntl import ioctl
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import machine
+from pairs import interval
 from truth import Truth, truthd
 
 PATHS = ("/api/progress", "/api/metrics", "/api/workers", "/metrics")
 PROGRAM = Path(sys.executable).with_name("aiperf")
+COLUMNS, LINES = 200, 60
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class WatchedLoad(NamedTuple):
-    """A closed loop.  ttft_ms, itl_ms: of the server.  tokens: of an answer; streams: whether it is streamed."""
+    """A closed loop, or *paced*.  ttft_ms, itl_ms: of the server.  tokens: of an answer; streams: whether it is streamed."""
 
     ttft_ms: float
     itl_ms: float
@@ -38,11 +54,18 @@ class WatchedLoad(NamedTuple):
     requests: int
     tokens: int
     streams: bool = True
+    paced: bool = False
 
 
 LOADS = {
     "streams10": WatchedLoad(20, 5, 10, 500, 32), "streams300": WatchedLoad(50, 10, 300, 1500, 128),
     "requests": WatchedLoad(0, 0, 64, 100_000, 32, streams=False),
+    "paced": WatchedLoad(0, 0, 64, 0, 32, streams=False, paced=True), "start": WatchedLoad(0, 0, 2, 10, 8),
+}  # fmt: skip
+_PACED_S = 8
+ALLOWED = {
+    "ttft_error_p50_us": "1.1 × or 20 µs", "ttft_error_p99_us": "1.1 × or 20 µs", "rps": "at least 0.97 ×",
+    "reducer_us": "1.1 ×", "slip_p99_us": "1.1 × or 100 µs", "start_ms": "1.1 ×", "api_mb": "80", "dashboard_mb": "90",
 }  # fmt: skip
 
 
@@ -62,10 +85,11 @@ async def _client(session: Any, base: str, period_s: float, number: int, count: 
 
 
 async def poll(base: str, clients: int, hz: float) -> None:
-    """Poll until standard input is closed; print how many answers came."""
+    """Say when it is ready, and poll until standard input is closed; print how many answers came."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     from aiohttp import ClientSession
 
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    print("ready", flush=True)
     count = [0]
     async with ClientSession() as session:
         tasks = [asyncio.create_task(_client(session, base, 1 / hz, number, count)) for number in range(clients)]
@@ -81,50 +105,128 @@ def _free_port() -> int:
         return port
 
 
-def _peak_mb(parent: int) -> float:
-    """Peak memory of the view's process below *parent*; 0 where there is none."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            text, command = status.read_text(), status.with_name("cmdline").read_bytes()
-        except OSError:
-            continue
-        if f"PPid:\t{parent}\n" in text and b"aiperf.run.viewing" in command:
-            return int(re.findall(r"VmHWM:\s+(\d+)", text)[0]) / 1000
-    return 0.0
+class Children:
+    """CPU time of a run's reducers, and the peak memory of its views, as they stood when last looked at."""
+
+    def __init__(self, parent: int) -> None:
+        self._parent = parent
+        self._known: dict[Path, str] = {}
+        self.cpu_s: dict[Path, float] = {}
+        self.peak_mb: dict[str, float] = {}
+
+    def find(self) -> None:
+        for status in Path("/proc").glob("[0-9]*/status"):
+            folder = status.parent
+            with contextlib.suppress(OSError):
+                if folder in self._known or f"PPid:\t{self._parent}\n" not in status.read_text():
+                    continue
+                command = (folder / "cmdline").read_bytes()
+                if b"aiperf.run.reducer_process" in command:
+                    self._known[folder] = "reducer"
+                elif b"aiperf.run.viewing" in command:
+                    on_terminal = str((folder / "fd" / "2").readlink()).startswith("/dev/pts/")
+                    self._known[folder] = "dashboard" if on_terminal else "api"
+
+    def look(self) -> None:
+        for folder, role in self._known.items():
+            with contextlib.suppress(OSError, IndexError):
+                if role == "reducer":
+                    user, system = (folder / "stat").read_text().rpartition(")")[2].split()[11:13]
+                    self.cpu_s[folder] = (int(user) + int(system)) / TICKS
+                else:
+                    peak_mb = int(re.findall(r"VmHWM:\s+(\d+)", (folder / "status").read_text())[0]) * 1024 / 1e6
+                    self.peak_mb[role] = max(peak_mb, self.peak_mb.get(role, 0.0))
 
 
-def measured(server: Truth, load: WatchedLoad, clients: int, hz: float) -> dict[str, float]:
-    """One run, watched by so many clients; by none without an API."""
+@contextlib.contextmanager
+def terminal() -> Iterator[int]:
+    """A pseudo-terminal whose output is read, at idle priority."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+
+    def drain() -> None:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        with contextlib.suppress(OSError):  # the other end is closed
+            while os.read(ours, 1 << 16):
+                pass
+
+    reading = threading.Thread(target=drain, daemon=True)
+    reading.start()
+    try:
+        yield theirs
+    finally:
+        os.close(theirs)
+        reading.join()
+        os.close(ours)
+
+
+def measured(server: Truth, load: WatchedLoad, by: tuple[str, ...], clients: int, hz: float) -> dict[str, float]:
+    """One run, watched by these: ``dashboard``, ``api``, ``lines``; by none it is the bare run."""
     server.reset()
     port = _free_port()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
+        output = stack.enter_context(terminal()) if "dashboard" in by else subprocess.DEVNULL
+        pace = ["--request-rate", f"{load.requests / _PACED_S:g}", "--arrival-pattern", "constant"] if load.paced else []
         words = [
             str(PROGRAM), "profile", "--model", "truth", "--url", f"http://127.0.0.1:{server.port}", "--endpoint-type", "chat",
-            "--tokenizer", "builtin", "--isl", "32", "--osl", str(load.tokens), "--concurrency", str(load.connections),
-            "--request-count", str(load.requests), "--ui", "none", "--stats-interval", "0", "--artifact-dir", folder,
-            "--no-server-metrics", *(["--streaming"] if load.streams else []), *(["--api-port", str(port)] if clients else []),
+            "--tokenizer", "builtin", "--isl", "32", "--osl", str(load.tokens), "--request-count", str(load.requests),
+            *(pace or ["--concurrency", str(load.connections)]),
+            "--ui", "dashboard" if "dashboard" in by else "none", "--stats-interval", "1" if "lines" in by else "0",
+            "--artifact-dir", folder, "--no-server-metrics", *(["--streaming"] if load.streams else []),
+            *(["--api-port", str(port)] if "api" in by else []),
         ]  # fmt: skip
         polling = None
-        if clients:
+        if "api" in by and clients:
             asked = ["--poll", f"http://127.0.0.1:{port}", "--clients", str(clients), "--hz", str(hz)]
             command = [sys.executable, __file__, *asked]
             polling = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        variables = {**os.environ, "AIPERF_API_SERVER_POST_COMPLETE_GRACE": "0"}
-        run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables)
-        peak_mb = 0.0
+            assert polling.stdout is not None
+            polling.stdout.readline()  # its own start is not the run's
+        variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+        variables |= {"AIPERF_API_SERVER_POST_COMPLETE_GRACE": "0", "TERM": "xterm-256color"}
+        began_ns = time.time_ns()
+        run = subprocess.Popen(words, stdin=output, stdout=output, stderr=output, env=variables, start_new_session=True)
+        children, looked = Children(run.pid), 0
         while run.poll() is None:
-            time.sleep(0.5)
-            peak_mb = max(peak_mb, _peak_mb(run.pid)) if clients else 0.0
+            time.sleep(0.1)
+            if looked % 10 == 5:
+                children.find()
+            children.look()
+            looked += 1
         answers = float(polling.communicate("")[0]) if polling is not None else 0.0
         if run.returncode:
             raise SystemExit(f"watched.py: the run ended with {run.returncode}")
         summary = json.loads((Path(folder) / "profile_export_aiperf.json").read_text())
-    seen = server.stats()
-    found = {"answers": answers, "peak_mb": peak_mb, "rps": float(seen["rps"])}
-    if load.streams:
+    return _figures(server, load, summary, children, began_ns) | {"answers": answers}
+
+
+def _figures(
+    server: Truth, load: WatchedLoad, summary: dict[str, Any], children: Children, began_ns: int
+) -> dict[str, float]:  # fmt: skip
+    seen, found = server.stats(), dict[str, float]()
+    if load.requests <= 10:
+        found["start_ms"] = (int(server.requests().received.min()) - began_ns) / 1e6
+    elif load.paced:
+        found["slip_p99_us"] = 1000 * summary["measurement"]["schedule_slip_ms"]["p99"]
+    elif load.streams:
         said = summary["time_to_first_token"]
         found |= {f"ttft_error_{name}_us": 1000 * (said[name] - seen["ttft_ms"][name]) for name in ("p50", "p99")}
-    return found
+    else:
+        found["rps"] = float(seen["rps"])
+    if children.cpu_s and load.requests > 10_000:
+        found["reducer_us"] = 1e6 * sum(children.cpu_s.values()) / load.requests
+    return found | {f"{role}_mb": peak for role, peak in children.peak_mb.items()}
+
+
+def _line(row: str, figure: str, bare: list[float], watched: list[float]) -> str:
+    if len(bare) < len(watched):  # only what watches has it
+        return f"{row:>11} {figure:>18}  watched {max(watched):10.1f} at most  allowed {ALLOWED.get(figure, '')}"
+    ratios = sorted(after / before for before, after in zip(bare, watched, strict=True) if before)
+    low, high = interval(ratios) if ratios else (0.0, 0.0)
+    ratio = f"{statistics.median(ratios):.3f} ({low:.3f}–{high:.3f})" if ratios else "—"
+    middle = f"bare {statistics.median(bare):10.1f}  watched {statistics.median(watched):10.1f}"
+    return f"{row:>11} {figure:>18}  {middle}  ratio {ratio}  allowed {ALLOWED.get(figure, '')}"
 
 
 def main() -> int:
@@ -133,21 +235,34 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--hz", type=float, default=10.0)
     parser.add_argument("--only", nargs="+", choices=LOADS, default=[*LOADS])
+    parser.add_argument("--by", nargs="+", choices=("dashboard", "api", "lines"), default=["dashboard", "api"])
+    parser.add_argument("--rate", type=float, help="requests/s of the row paced  [default: half of what a bare run reaches]")
+    parser.add_argument("--json", type=Path, help="write the figures of every run")
     parser.add_argument("--poll", metavar="URL", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.poll:
         asyncio.run(poll(given.poll, given.clients, given.hz))
         return 0
     print(machine())
+    by, every = tuple(given.by), dict[str, list[tuple[dict[str, float], dict[str, float]]]]()
     for name in given.only:
         load = LOADS[name]
         with truthd(load.ttft_ms, load.itl_ms) as server:
-            pairs = [
-                (measured(server, load, 0, 0), measured(server, load, given.clients, given.hz)) for _ in range(given.pairs)
-            ]  # fmt: skip
+            if load.paced:
+                rate = given.rate or measured(server, LOADS["requests"], (), 0, 0)["rps"] / 2
+                load = load._replace(requests=round(rate * _PACED_S))
+                print(f"{name:>11} {rate:,.0f} requests/s")
+            pairs = []
+            for at in range(given.pairs):
+                turns = (by, ()) if at % 2 else ((), by)
+                sides = {side: measured(server, load, side, given.clients, given.hz) for side in turns}
+                pairs.append((sides[()], sides[by]))
+        every[name] = pairs
         for figure in pairs[0][1]:
-            bare, watched = ([pair[side][figure] for pair in pairs] for side in (0, 1))
-            print(f"{name:>12} {figure:>20}  bare {statistics.median(bare):10.1f}  watched {statistics.median(watched):10.1f}")
+            bare, watched = ([pair[side][figure] for pair in pairs if figure in pair[side]] for side in (0, 1))
+            print(_line(name, figure, bare, watched), flush=True)
+    if given.json:
+        given.json.write_text(json.dumps(every, indent=2))
     return 0
 
 

@@ -202,15 +202,15 @@ class Figures:
         listed = {tag for tag, fold in folds.items() if fold.listed}
         span_s = max(0.0, (tally.last_end_ns - tally.first_start_ns) / 1e9)
         window_s = max(0.0, (tally.last_end_ns - begin_ns) / 1e9)
-        so_far = self._results(totals, listed, PERCENTILES, own_so_far, (span_s, window_s), (tally.valid, tally.failed))
+        of_phase = self._totals(totals, listed, PERCENTILES, own_so_far, (span_s, window_s), (tally.valid, tally.failed))
         recent_s = now_s - begun_s
-        lately = self._results(recent, listed, _RECENT_PERCENTILES, own_recent, (recent_s, recent_s), (good, failed))
+        lately = self._totals(recent, listed, _RECENT_PERCENTILES, own_recent, (recent_s, recent_s), (good, failed))
         lined = {tag: fold.interval for tag, fold in folds.items() if fold.interval is not None and fold.interval.count}
-        between = self._results(lined, listed, _RECENT_PERCENTILES, {}, (0.0, 0.0), (0, 0)) if lined else {}
+        between = self._totals(lined, listed, _RECENT_PERCENTILES, {}, (0.0, 0.0), (0, 0))
         kinds, further = failures_of(tally.errors)
         objectives = self._objectives(totals, recent)
         return msgspec.structs.replace(
-            plain, metrics=tuple(self._metrics(so_far, lately, between)),
+            plain, metrics=tuple(self._metrics(of_phase.results(), lately.results(), between)),
             good=next((each for each in objectives if not each.tag), None),
             objectives=tuple(each for each in objectives if each.tag), failures=kinds, further_failures=further,
             delays=LiveDelays(_p99_ms(folds, SLIP), _p99_ms(folds, _LAG), _lateness_ms([part.lateness for part in parts])),
@@ -229,10 +229,10 @@ class Figures:
         begun_s, _, good, failed = told[0]
         return max(begun_s, now_s - RECENT_S) if len(told) == 2 else begun_s, tally.valid - good, tally.failed - failed
 
-    def _results(
+    def _totals(
         self, folds: Mapping[str, Histogram], listed: set[str], percentiles: Sequence[float], own: Mapping[str, FoldResult],
         seconds: tuple[float, float], requests: tuple[int, int],
-    ) -> dict[str, Result]:  # fmt: skip
+    ) -> PhaseTotals:  # fmt: skip
         """*own*: of folds of plugins.  *seconds*: of the requests, and of the phase.  *requests*: good and failed ones."""
         views: dict[str, FoldView | FoldResult] = {**own}
         for tag in [tag for tag in folds if "·" not in tag] + [tag for tag in folds if tag.endswith(ESTIMATE)]:
@@ -248,22 +248,23 @@ class Figures:
             bounds = (low, high, 0.0 if slack is None else float(slack.sum))
             views[plain] = FoldView([*known, estimated], percentiles, listed=plain in listed, bounds=bounds)
         (span_s, window_s), (valid, failed) = seconds, requests
-        totals = PhaseTotals(
+        return PhaseTotals(
             self._catalogue, views, duration_s=span_s or None, window_s=window_s or None, valid=valid, failed=failed
         )
-        return totals.results()
 
     def _metrics(
-        self, so_far: Mapping[str, Result], recent: Mapping[str, Result], between: Mapping[str, Result]
+        self, so_far: Mapping[str, Result], recent: Mapping[str, Result], between: PhaseTotals
     ) -> Iterable[LiveMetric]:  # fmt: skip
         for tag, result in so_far.items():
             if not result.stats:  # counts by name
                 continue
-            metric = self._catalogue.metrics.get(tag)
+            lately, metric = recent.get(tag), self._catalogue.metrics.get(tag)
             headline = None if metric is None else metric.headline
+            of_recent = None if lately is None else _statistics(lately.stats)
+            of_interval = None if headline is None else _statistics(between.statistics_of(tag))
             yield LiveMetric(
-                tag, result.title, result.unit, LiveStatistics.of(result.stats), _statistics(recent.get(tag)), result.short,
-                result.group, result.order, headline, None if headline is None else _statistics(between.get(tag)),
+                tag, result.title, result.unit, LiveStatistics.of(result.stats), of_recent, result.short, result.group,
+                result.order, headline, of_interval,
             )  # fmt: skip
 
     def _objectives(self, totals: Mapping[str, Histogram], recent: Mapping[str, Histogram]) -> list[LiveObjective]:
@@ -286,8 +287,8 @@ def _counted(folds: Mapping[str, Histogram], tag: str) -> tuple[int, int]:
     return sum(part.count for part in parts), int(sum(part.sum for part in parts))
 
 
-def _statistics(result: Result | None) -> LiveStatistics | None:
-    return LiveStatistics.of(result.stats) if result is not None and result.stats else None
+def _statistics(stats: Mapping[str, float] | None) -> LiveStatistics | None:
+    return LiveStatistics.of(stats) if stats else None
 
 
 def _p99_ms(folds: Mapping[str, LiveFold], tag: str) -> float | None:

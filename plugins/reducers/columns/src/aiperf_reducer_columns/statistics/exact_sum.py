@@ -29,10 +29,19 @@ class Sum(Struct):
     parts: list[float] = []
 
     def add(self, values: Floats) -> None:
-        self._take(exactly(values))
+        more = exactly(values)
+        if not self.parts and more.denominator == 1 and abs(more.numerator) < _EXACT:
+            self.parts = [float(more.numerator)] if more else []
+        else:
+            self._take(more)
 
     def merge(self, other: Sum) -> None:
         self._take(sum(map(Fraction, other.parts), Fraction()))
+
+    def shortest(self) -> int | Fraction:
+        """The sum, as an integer where it is one number without a fraction: integers are added sooner."""
+        parts = self.parts
+        return int(parts[0]) if len(parts) == 1 and parts[0].is_integer() else self.exact() if parts else 0
 
     def exact(self) -> Fraction:
         return sum(map(Fraction, self.parts), Fraction())

@@ -86,10 +86,9 @@ class _Counts:
             self.base, self.counts = begin, grown
         self.counts[index - self.base] += sign * number
 
-    def filled(self) -> tuple[Floats, Ints]:
-        """The centre of each bucket that has values, ascending, and its count."""
-        at = np.flatnonzero(self.counts)
-        return np.exp((at + self.base + 0.5) * GROWTH), self.counts[at]
+    def centre(self, at: int) -> float:
+        """The middle of the bucket at this place in counts."""
+        return math.exp((at + self.base + 0.5) * GROWTH)
 
 
 class Histogram:
@@ -98,7 +97,8 @@ class Histogram:
     def __init__(self) -> None:
         self._above, self._below = _Counts(), _Counts()
         self.zeros = self.count = 0
-        self.sum, self.squares = Fraction(), 0.0
+        self.squares = 0.0
+        self.sum: int | Fraction = 0
         self.low, self.high = math.inf, -math.inf
 
     def add(self, piece: Piece, sign: int = 1) -> None:
@@ -107,7 +107,7 @@ class Histogram:
         self._below.add(*_read(piece.below_index, piece.below_number), sign)
         self.zeros += sign * piece.zeros
         self.count += sign * piece.count
-        self.sum += sign * piece.sum.exact()
+        self.sum += sign * piece.sum.shortest()
         self.squares += sign * piece.squares
         if sign > 0:
             self.low, self.high = min(self.low, piece.low), max(self.high, piece.high)
@@ -125,17 +125,23 @@ class Histogram:
 
     def ranked(self) -> Callable[[int], float]:
         """A function from a rank, from 0, to its value; there are values."""
-        above, above_counts = self._above.filled()
-        below, below_counts = self._below.filled()
-        values = np.concatenate([-below[::-1], [0.0] if self.zeros else [], above])
-        ends = np.cumsum(np.concatenate([below_counts[::-1], [self.zeros] if self.zeros else [], above_counts]))
-        np.clip(values, self.low, self.high, out=values)
-        last = self.count - 1
+        above, below, last = self._above, self._below, self.count - 1
+        zero = len(below.counts)  # the place of zeros, behind the negative values
+        counts = above.counts
+        if zero or self.zeros:
+            counts = np.concatenate([below.counts[::-1], [self.zeros], counts])
+        else:
+            zero = -1
+        ends = np.cumsum(counts)
 
         def at(rank: int) -> float:
             if rank <= 0 or rank >= last:
                 return self.low if rank <= 0 else self.high
-            return float(values[np.searchsorted(ends, rank, side="right")])
+            place = int(ends.searchsorted(rank, side="right"))
+            if place == zero:
+                return 0.0
+            value = above.centre(place - zero - 1) if place > zero else -below.centre(zero - 1 - place)
+            return min(max(value, self.low), self.high)
 
         return at
 

@@ -54,6 +54,7 @@ class PhaseTotals:
         self._derived: dict[str, float] = {}
         self._shown: dict[str, Mapping[str, float]] = {}
         self._sides: dict[str, Sides] = {}
+        self._bounded: list[str] = []
         self.warnings: list[str] = []
 
     def sum(self, tag: str) -> float | None:
@@ -93,6 +94,10 @@ class PhaseTotals:
             self._unseen.append(f"{name} of {source}" + "".join(f", {key}={value}" for key, value in labels.items()))
         return series
 
+    def statistics_of(self, tag: str) -> dict[str, float] | None:
+        """The statistics of a metric with values of its own, in the display unit; None without any."""
+        return self._statistics(tag, self._catalogue.metrics[tag])[0] if tag in self._folds else None
+
     def results(self) -> dict[str, Result]:
         """Every metric's result, in the display unit; those without a value are absent."""
         results: dict[str, Result] = {}
@@ -100,10 +105,10 @@ class PhaseTotals:
             if isinstance(metric, Analysis):
                 continue
             stats, (lower, upper) = self._statistics(tag, metric)
-            self._shown[tag], self._sides[tag] = stats or {}, (lower, upper)
+            self._keep(tag, stats or {}, (lower, upper))
             own = fold if isinstance(fold := self._folds.get(tag), FoldResult) else None
             counts, interval = ({}, None) if own is None else (own.counts, own.interval(metric.scale))
-            if metric.hidden or (stats is None and not counts) or not all(map(np.isfinite, (stats or {}).values())):
+            if metric.hidden or (stats is None and not counts) or not all(map(math.isfinite, (stats or {}).values())):
                 continue
             results[tag] = replace(_result(metric, stats or {}), lower=lower, upper=upper, counts=counts, interval=interval)
             if self.failed and isinstance(metric, Metric) and metric.adjusted:
@@ -115,9 +120,14 @@ class PhaseTotals:
     def _adjusted(self, metric: Metric, stats: dict[str, float], sides: Sequence[dict[str, float]]) -> Result:
         tag = f"adj_{metric.tag}"
         lower, upper = ({name: side[name] for name in stats if name in side and name != "count"} for side in sides or ({}, {}))
-        self._shown[tag], self._sides[tag] = stats, (lower, upper)
+        self._keep(tag, stats, (lower, upper))
         title, order = f"{metric.title} (error-adjusted)", _LAST + (metric.order or 0)
         return Result(tag, title, metric.shown.value, stats, "", metric.group, order, lower, upper)
+
+    def _keep(self, tag: str, stats: Mapping[str, float], sides: Sides) -> None:
+        self._shown[tag], self._sides[tag] = stats, sides
+        if sides[0]:
+            self._bounded.append(tag)
 
     def _statistics(self, tag: str, metric: MetricDeclaration) -> tuple[dict[str, float] | None, Sides]:
         """The statistics of a metric with their bounds, which are empty where all its values are known."""
@@ -138,7 +148,7 @@ class PhaseTotals:
 
     def _ends(self, metric: RunMetric, stats: dict[str, float] | None) -> Sides:
         """Bounds of a metric of the run, where what it rises or falls with has bounds."""
-        known = {tag: self._sides[tag] for tag in self._sides if self._sides[tag][0]}
+        known = {tag: self._sides[tag] for tag in self._bounded}
         found: list[dict[str, float]] = []
         for side in (0, 1):
             at = {tag: known[tag][side] for tag in _with_adjusted(metric.rises) if tag in known}
