@@ -23,7 +23,7 @@ from aiperf_command_simulate.testing import Simulator, running
 
 LIMIT_S = 240.0
 """Against hanging."""
-LEAVES = b"\x1b[?1049l"
+ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"
 MODEL = "m[red]x[/red]"
 
 
@@ -132,6 +132,20 @@ def test_a_run_ends_by_itself_and_leaves_the_results(simulator: Simulator, tmp_p
         assert run.end() == 0
         assert stty(run.theirs) == run.before
     assert b"Request Throughput" in run.raw.rpartition(LEAVES)[2]
+
+
+def test_a_sweep_has_one_dashboard_from_its_first_run_to_its_last(simulator: Simulator, tmp_path: Path) -> None:
+    words = ("--request-rate", "30,60", "--benchmark-duration", "3")
+    with session(simulator, tmp_path / "sweep", *words) as run:
+        run.shows("run 1 of 2  rate_30", "─ 3 Metrics")
+        display = run.display()
+        run.shows("run 2 of 2  rate_60")
+        assert run.display() == display
+        assert run.end() == 0
+        assert stty(run.theirs) == run.before
+    assert (run.raw.count(ENTERS), run.raw.count(LEAVES)) == (1, 1)
+    after = run.raw.rpartition(LEAVES)[2]
+    assert b"rate_30" in after and b"rate_60" in after, "results stay on the ordinary screen"
 
 
 def test_a_killed_run_leaves_the_terminal_as_it_was(simulator: Simulator, tmp_path: Path) -> None:

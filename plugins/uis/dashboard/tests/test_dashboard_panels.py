@@ -54,6 +54,13 @@ def test_progress_has_counts_rates_and_the_phases() -> None:
     assert [each for each in words if each not in said] == [], said
 
 
+def test_the_header_begins_with_the_place_in_a_study() -> None:
+    placed = snapshot(20, cell=CellProgress(3, 9, "concurrency_4/trial_0002", 130.0))
+    for width in (60, 120):
+        first, _ = panels.header(placed, "llama  chat", None, width, unicode=True)
+        assert plain(first).startswith("aiperf  run 3 of 9  concurrency_4/trial_000")
+
+
 def test_the_header_says_when_no_connection_is_opened() -> None:
     first, second = panels.header(snapshot(200, unreached_s=13.0), "m  chat", None, 80, unicode=False)
     assert plain(first).startswith("aiperf  m  chat ") and plain(first).endswith("  no connection for 0:13")

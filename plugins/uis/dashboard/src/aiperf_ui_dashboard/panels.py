@@ -64,11 +64,13 @@ def _time(seconds: float | None) -> str:
 
 
 def header(snapshot: Snapshot | None, subject: str, note: Span | None, width: int, *, unicode: bool) -> list[Line]:
-    """Two lines: what is measured and what happens, and the progress of the phase."""
+    """Two lines: the run's place in a study, what is measured and what happens; and the progress of the phase."""
     state = note or ((snapshot.status, "head") if snapshot is not None else ("Waiting", "head"))
     if snapshot is not None and snapshot.unreached_s is not None:
         state = (f"no connection for {clock(snapshot.unreached_s)}", "bad")
     right = shortened(state[0], width)
+    if snapshot is not None and snapshot.cell is not None:
+        subject = f"{literal(snapshot.cell.line())}  {subject}"
     left = padded(f"aiperf  {subject}", max(0, width - len(right) - 2))
     first: Line = fitted((("aiperf", "bold"), (left[6:] + "  ", ""), (right, state[1])), width)
     if snapshot is None:
