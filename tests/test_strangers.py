@@ -10,10 +10,11 @@ import re
 import threading
 import tomllib
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -167,6 +168,68 @@ def test_a_slow_grader_of_a_third_party_grades_in_its_own_process_before_the_res
     assert again.code == 0, again.err
     used = {row["name"] for row in json.loads(again.out)["plugins"]["used"] if row["category"] == "graders"}
     assert used == {"judge"}
+
+
+QUICK = {"decode_ms": 0, "prefill_us_per_token": 0, "seed": 4}
+
+
+def graded(done: Done, truth: dict[str, Any]) -> list[tuple[bool, float | None]]:
+    """For each request, whether the server was right, and what its grade says; None for one without."""
+    right = {row["request_id"]: row["answers"][0]["right"] for row in truth["requests"]}
+    lines = done.lines("profile_export.jsonl")
+    values = [line["metrics"].get("wisdom", {"value": None})["value"] for line in lines]
+    return [(right[line["metadata"]["x_request_id"]], value) for line, value in zip(lines, values, strict=True)]
+
+
+def json_lines(path: Path, rows: Iterable[dict[str, str]]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def test_a_judge_models_failures_leave_answers_ungraded(aiperf: Program, tmp_path: Path) -> None:
+    wrong = {"piano": "guitar", "towel": "sponge"}
+    asked = {"piano": "What has keys and opens no door?", "towel": "What gets wetter the more it dries?"}
+    answers = [{"question": asked[right], "answer": right, "wrong": [other]} for right, other in wrong.items()]
+    verdicts = [
+        {"question": f"Expected: {right}\nAnswer: {said}", "answer": "RIGHT" if said == right else "Wrong, it is another."}
+        for right, other in wrong.items() for said in (right, other)
+    ]  # fmt: skip
+    line = ("--custom-dataset-type", "riddles", "--tokenizer", "builtin", "--request-count", 24, "--ui", "none")
+    refused = aiperf("profile", "--model", "m", *line, "--accuracy-grader", "referee")
+    assert refused.code == 1 and "add --referee-url URL" in refused.err, refused.err
+    with (
+        running(answers=json_lines(tmp_path / "answers", answers), right=0.5, **QUICK) as server,
+        running(answers=json_lines(tmp_path / "verdicts", verdicts), faults=["fail=500@0.3"], **QUICK) as judge,
+    ):
+        judged = ("--accuracy-grader", "referee", "--referee-url", judge.url)
+        done = aiperf("profile", "--model", "m", "--url", server.url, "--endpoint-type", "chat", *line, *judged)
+        pairs, outcomes = graded(done, server.truth()), judge.summary()["outcomes"]
+    assert len(pairs) == 24 and outcomes["completed"] + outcomes["failed"] == 24 and outcomes["failed"] >= 2
+    assert all(value is None or value == right for right, value in pairs)
+    assert {value for _, value in pairs} == {0.0, 1.0, None}
+    assert sum(value is None for _, value in pairs) == outcomes["failed"]
+    told = f"acme-tribunal 0.2.3 left {outcomes['failed']} of 24 answers ungraded: the grader failed: HTTPError"
+    assert done.code == 1 and told in " ".join(done.out.split()), done.out
+
+
+@pytest.mark.parametrize(("endpoint", "further"), [
+    ("chat", ("--streaming",)), pytest.param("responses", ("--streaming",), marks=pytest.mark.long),
+    pytest.param("messages", (), marks=pytest.mark.long), pytest.param("ollama", (), marks=pytest.mark.long),
+])  # fmt: skip
+def test_a_grader_of_tool_calls_compares_names_and_arguments(
+    aiperf: Program, tmp_path: Path, endpoint: str, further: tuple[str, ...]
+) -> None:
+    things = ("milk", "bread", 'a "big" box', "two\nlines", "tea", "salt", "rice", "oil")
+    rows = [{"question": f"Errand {number}: what do we need?", "answer": thing} for number, thing in enumerate(things)]
+    with running(answers=json_lines(tmp_path / "answers", rows), right=0.5, faults=["call"], **QUICK) as server:
+        done = aiperf(
+            "profile", "--model", "m", "--url", server.url, "--endpoint-type", endpoint, "--accuracy-benchmark", "errands",
+            "--tokenizer", "builtin", "--ui", "none", *further,
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        pairs = graded(done, server.truth())
+    assert sorted(pairs) == sorted((right, float(right)) for right, _ in pairs)
+    assert len(pairs) == 8 and {value for _, value in pairs} == {0.0, 1.0}
 
 
 def test_a_benchmark_grades_with_its_own_grader_and_yields_to_the_user(aiperf: Program, simulator: Simulator) -> None:
