@@ -250,6 +250,25 @@ def test_a_benchmark_grades_with_its_own_grader_and_yields_to_the_user(aiperf: P
     assert [line["metadata"]["repeat"] for line in done.lines("profile_export.jsonl")].count(1) == 2
 
 
+@pytest.mark.parametrize("load", [
+    ("--concurrency", 3), ("--request-rate", 100, "--arrival-pattern", "poisson"),
+    ("--user-centric-rate", 100, "--num-users", 3), ("--concurrency", 2, "--workers", 2, "--record-processors", 2),
+], ids=["burst", "rate", "users", "shards"])  # fmt: skip
+def test_a_benchmark_asks_each_problem_once(load: tuple[str | int, ...], aiperf: Program, simulator: Simulator) -> None:
+    done = aiperf(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "chat", "--accuracy-benchmark", "quiz",
+        "--ui", "none", "--tokenizer", "builtin", "--grading-processes", 2, *load,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    rows = [line["metadata"] for line in done.lines("profile_export.jsonl")]
+    asked = sorted((row["conversation_id"], row["repeat"]) for row in rows)
+    assert asked == [(f"riddle-{place}", repeat) for place in range(2) for repeat in range(2)]
+    assert simulator.summary()["requests"] == 4
+    outcomes = [json.loads(line) for line in (done.artifacts / "journal" / "grades").read_text().splitlines()]
+    told = sorted(outcome["grade"]["explanation"].split(", ")[1] for outcome in outcomes)
+    assert told == ["riddle-0", "riddle-0", "riddle-1", "riddle-1"], "graded against the problem that was asked"
+
+
 def test_ctrl_c_while_answers_are_graded_keeps_the_grades(aiperf: Program, simulator: Simulator) -> None:
     aiperf.environment["ACME_JURY_CASES"] = "1"
     run = aiperf.start(

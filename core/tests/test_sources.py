@@ -172,6 +172,14 @@ def test_a_name_may_say_that_its_rows_have_times(tmp_path: Path) -> None:
     assert "--fixed-schedule needs recorded times, and the data set still has none" in said
 
 
+def test_a_benchmark_is_used_once_and_refuses_a_fixed_schedule() -> None:
+    exam = row("datasets", "exam", selected_by="benchmark")
+    found = plan("--accuracy-benchmark exam --user-centric-rate 2 --num-users 3", exam)
+    assert found.data.once and found.load.phases[-1].session_count is None
+    said, *_ = refusals("--accuracy-benchmark exam --fixed-schedule", exam)
+    assert "--fixed-schedule needs recorded times, and the data set exam has none" in said
+
+
 def test_entries_that_are_used_once_need_no_count_and_no_repeating_order() -> None:
     exam = row("datasets", "exam", selected_by="benchmark", once=True)
     found = plan("--accuracy-benchmark exam --warmup-request-count 7 --num-dataset-entries 20", exam)

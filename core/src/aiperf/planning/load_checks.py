@@ -121,10 +121,10 @@ def warms(draft: Draft) -> bool:
     return any(map(draft.given, (*TRIGGERS, "warmup_fixed_schedule")))
 
 
-def check(draft: Draft, follows: str, pattern: str) -> None:
+def check(draft: Draft, follows: str, pattern: str, *, once: bool = False) -> None:
     """Refuse load options that have no meaning in a load that *follows* this, or contradict each other.
 
-    *pattern*: the profiling phase's.
+    *pattern*: the profiling phase's.  *once*: it ends with the data set.
     """
     warmup = warms(draft)
     _check_pacing(draft, follows, shaped_warmup=warmup and not draft.kernel.warmup_alone and draft.given("warmup_request_rate"))
@@ -136,7 +136,7 @@ def check(draft: Draft, follows: str, pattern: str) -> None:
     else:
         _refuse_offsets(draft, _OFFSETS, "fixed_schedule")
     if follows == USERS:
-        _check_users(draft)
+        _check_users(draft, once=once)
     if draft.given("warmup_fixed_schedule"):
         _check_warmup_replay(draft)
     else:
@@ -275,9 +275,9 @@ def _check_warmup_users(draft: Draft) -> None:
     _check_each_user(draft, next(filter(draft.given, users), "warmup_users"), "warmup_")
 
 
-def _check_users(draft: Draft) -> None:
+def _check_users(draft: Draft, *, once: bool) -> None:
     draft.needs("user_centric_rate", ["users"], _TURNS_OF_USERS)
-    if not any(map(draft.given, STOPS)):
+    if not once and not any(map(draft.given, STOPS)):
         rate = draft.flag("user_centric_rate")
         draft.refuse(f"{rate} has no end: no stop condition is given", f"add {draft.flags(STOPS)}")
     _check_each_user(draft, "users", "")

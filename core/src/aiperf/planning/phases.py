@@ -36,7 +36,7 @@ def phases(draft: Draft, *, promoted: bool, once: bool = False) -> tuple[PhasePl
     """
     kernel = draft.kernel
     schedule = load_checks.schedule_of(draft, promoted=promoted)
-    load_checks.check(draft, load_checks.declared(draft, schedule) or RATE, _pattern(kernel))
+    load_checks.check(draft, load_checks.declared(draft, schedule) or RATE, _pattern(kernel), once=once)
     entries = kernel.entries or kernel.session_count or kernel.request_count or _ENTRIES
     if not load_checks.warms(draft):
         return (_profiling(draft, schedule, 0, entries, once=once),)

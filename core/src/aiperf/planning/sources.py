@@ -225,7 +225,8 @@ def _named(draft: Draft, option: str, path: Path | None, timestamped: bool) -> S
             file = draft.flag("input_file")
             draft.refuse(f"{flag} {word} takes no local copy, and {file} gives one", f"drop {file}")
         data: dict[str, Any] = next((data for one, data in can.get("names", {}).items() if canonical(one) == name), {})
-        timestamped, once = bool(can.get("timed") or data.get("timed")) or timestamped, bool(can.get("once"))
+        timestamped = bool(can.get("timed") or data.get("timed")) or timestamped
+        once = bool(can.get("once")) or option == "accuracy_benchmark"  # accuracy is a share of different problems
         grader = str(data.get("grader", can.get("grader", "")))
         return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data, once, grader)
     draft.missing.add("datasets")

@@ -51,6 +51,7 @@ class ScheduleContext(Struct, frozen=True):
 
     gaps: the phase's arrival pattern, None in modes without one.  ramp: the curve of rising limits or rates, None without.
     data: the phase's conversations; None before the data set exists.  source: the input file, for messages.
+    once: each conversation is for one session; an average below what the schedule has in mind is no mistake of the user's.
     """
 
     seed: int
@@ -59,6 +60,7 @@ class ScheduleContext(Struct, frozen=True):
     ramp: Ramp | None = None
     data: Conversations | None = None
     source: str | None = None
+    once: bool = False
 
 
 class Schedule(Protocol):

@@ -155,6 +155,13 @@ def test_short_conversations_are_refused(turns: list[int], said: str) -> None:
     assert "--request-rate" in caught.value.hints[0]
 
 
+def test_problems_of_one_turn_each_have_a_user_and_the_rate_is_kept() -> None:
+    context = ScheduleContext(1, phase("user_centric", users=3, rate=2.0), data=Told([1] * 8), once=True)
+    starts = UserCentric(context).starts(0, 8)
+    assert table(starts) == [(place * 0.5, 1) for place in range(8)]
+    assert sorted(starts.entry.tolist()) == list(range(8))
+
+
 def test_users_without_a_number_of_users_say_so() -> None:
     with pytest.raises(ConfigError, match="needs a rate and a number of users") as caught:
         UserCentric(ScheduleContext(1, phase("user_centric", rate=1.0), data=Told([2])))

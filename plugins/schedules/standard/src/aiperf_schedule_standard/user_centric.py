@@ -74,6 +74,8 @@ def virtual_history(users: int, mean_turns: int) -> list[tuple[int, int]]:
 
 def _mean_turns(context: ScheduleContext, data: Conversations) -> int:
     mean = sum(map(data.turns, range(data.count))) / data.count
+    if context.once:  # problems of one turn: each user has one, as those of two turns have in the history
+        return max(2, round(mean))
     if round(mean) < 2:
         raise ConfigError(
             f"--user-centric-rate needs conversations of at least 2 turns on average, and those of {source_of(context)}"
