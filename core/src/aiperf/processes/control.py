@@ -41,11 +41,12 @@ class Prepare(Struct, frozen=True, tag=True):
 
 
 class Load(Struct, frozen=True, tag=True):
-    """The plan is whole; be ready to run it.  watched: somebody looks at live numbers.  lines_s: as of
-    :class:`aiperf.sdk.reducer.ReducerJob`."""
+    """The plan is whole; be ready to run it.  watched, lines_s: as of :class:`aiperf.sdk.reducer.ReducerJob`.  looked: somebody
+    looks at live numbers twice a second; else they are told when TellFigures asks."""
 
     secrets: Secrets
     watched: bool = False
+    looked: bool = False
     lines_s: dict[int, float] = {}
 
 
@@ -147,6 +148,10 @@ class LivePart(Struct, frozen=True, tag=True):
     part: bytes
 
 
+class TellFigures(Struct, frozen=True, tag=True):
+    """To a reducer: tell the live numbers once."""
+
+
 class Judge(Struct, frozen=True, tag=True):
     """To the first reducer: what is to be said of the run so far?"""
 
@@ -226,7 +231,7 @@ class Released(Struct, frozen=True, tag=True):
 
 Message: TypeAlias = (
     Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | LogLines | LiveFigures
-    | LivePart | Judge | Judged | Finish | Reduced | PrepareSummary | Summarize | Hurry | Working | Summarized
+    | LivePart | TellFigures | Judge | Judged | Finish | Reduced | PrepareSummary | Summarize | Hurry | Working | Summarized
     | WriteRows | RowsWritten | Exit | Release | Released
 )  # fmt: skip
 

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from aiperf.errors import AiperfError
 from aiperf.processes import control, local
 from aiperf.registry.third_party import blamed, made
@@ -300,7 +302,8 @@ class Mailbox:
                         log.log(level, "%s", line)
                 self._logged.update(lines if once else ())
             case control.LiveFigures(index):
-                self.live[index] = message.live
+                before = self.live.get(index, message.live)
+                self.live[index] = replace(message.live, phases=message.live.phases or before.phases)
                 self.fresh += message.ended
                 if message.live.part:
                     self.send(self.children.reducers[0], control.LivePart(message.live.part))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_ASK_S = 1.6
+"""Time before a line of progress in which reducers tell their numbers and the verdict, each until the snapshot behind it."""
 _LEAD_NS = 3_000_000
 """From the message that begins a phase to its start: every worker has it by then."""
 _CANCEL_DRAIN_NS = 5 * NS_PER_S
@@ -40,6 +42,7 @@ class Phase:
         self._kill_at_s: float | None = None
         self._log_every_s = phase_every_s(run.showing.every_s, phase)
         self._logged_s, self._logged = time.monotonic(), (0.0, 0)
+        self._asked = False
 
     def run(self) -> None:
         """Return when every worker has ended the phase."""
@@ -117,9 +120,15 @@ class Phase:
     def _show(self) -> None:
         """Show the phase, and log it where the last time is long enough ago."""
         snapshot = self._run.showing.show(sending=self._sends())
+        if snapshot is None or not self._log_every_s:
+            return
         now_s = time.monotonic()
-        if snapshot is not None and self._log_every_s and now_s - self._logged_s >= self._log_every_s:
-            self._logged_s = now_s
+        left_s = self._logged_s + self._log_every_s - now_s
+        if left_s <= _ASK_S and not self._asked:
+            self._asked = True
+            self._run.showing.ask()
+        if left_s <= 0:
+            self._logged_s, self._asked = now_s, False
             (before_s, before), done = self._logged, snapshot.completed + snapshot.errors
             self._logged = snapshot.elapsed_s, done
             took_s = snapshot.elapsed_s - before_s

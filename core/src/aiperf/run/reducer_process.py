@@ -27,7 +27,7 @@ from aiperf.registry.third_party import blamed, failure, made, why
 from aiperf.rundir.journal import load_run
 from aiperf.rundir.reducing import reducer_of
 from aiperf.sdk.plan import Plan, Secrets
-from aiperf.sdk.reducer import ReducerJob, RunningReduction
+from aiperf.sdk.reducer import Live, ReducerJob, RunningReduction
 from aiperf.sdk.snapshot import Snapshot, VerdictSoFar
 
 _IDLE_MS = 50
@@ -41,6 +41,7 @@ class ReducerProcess:
         self.line, self.index, self.journal = line, index, journal
         self.reduction: RunningReduction | None = None
         self.secrets, self.watched, self.lines_s = Secrets(), False, dict[int, float]()
+        self.looked, self._asked = False, False
         self.over = self.released = self.hurry = self._guarded = False
         self._failure: str | None = None
         self._rest_ms, self._told_s, self._work_told_s = _IDLE_MS, 0.0, 0.0
@@ -77,6 +78,7 @@ class ReducerProcess:
         match message:
             case control.Load():
                 self.secrets, self.watched, self.lines_s = message.secrets, message.watched, message.lines_s
+                self.looked = message.looked
                 self._warnings.secrets = message.secrets.texts
                 logs.scrub_output(message.secrets.texts)
                 self.line.send(control.Ready("reducer", self.index, self._trouble(self._load)))
@@ -93,6 +95,8 @@ class ReducerProcess:
                 reduction = self.reduction
                 if (failed := self._trouble(lambda: reduction.take_part(part))) is not None:
                     self.line.send(control.LogLines(30, [f"live numbers are not of all reducers: {failed}"], once=True))
+            case control.TellFigures():
+                self._asked, self._told_s = True, -_LIVE_S
             case control.PrepareSummary():
                 if self.reduction is not None and self._failure is None:
                     self._failure = self._trouble(self.reduction.prepare_summary)
@@ -181,8 +185,9 @@ class ReducerProcess:
     def _tell_live(self) -> None:
         if self.reduction is None or time.monotonic() - self._told_s < _LIVE_S:
             return
-        self._told_s = time.monotonic()
-        self.line.send(control.LiveFigures(self.index, self.reduction.live, list(self.reduction.ended())))
+        whole, self._asked, self._told_s = self.looked or self._asked, False, time.monotonic()
+        live = self.reduction.live if whole else Live(self.reduction.done)
+        self.line.send(control.LiveFigures(self.index, live, list(self.reduction.ended())))
 
 
 def _end_with_parent() -> None:

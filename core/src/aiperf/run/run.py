@@ -303,7 +303,7 @@ class PlannedRun:
             AiperfError: One of them died, can't run the plan, or takes too long.
         """
         reducer_secrets = Secrets(options=self.secrets.options, texts=self.secrets.texts)  # it sends nothing
-        to_reducers = control.Load(reducer_secrets, self.showing.watched, self.showing.lines_s)
+        to_reducers = control.Load(reducer_secrets, self.showing.watched, self.showing.looked, self.showing.lines_s)
         self.mailbox.announce({"worker": control.Load(self.secrets), "reducer": to_reducers})
         self.fleet.finish_files()
         until = time.monotonic() + (limit_s := environment.start_s())

@@ -39,6 +39,7 @@ class Showing:
         self._series: list[LiveSeries] = []
         self._begun_ns = self._ended_ns = 0
         self._judged_s = 0.0
+        self._asked = False
 
     def begin(self) -> None:
         """The plan begins."""
@@ -49,7 +50,12 @@ class Showing:
     @property
     def watched(self) -> bool:
         """Whether anybody looks at live numbers: only then reducers fold them."""
-        return self._run.display.looks or self.every_s > 0 or bool(self._run.plan.plugins.hooked("aiperf_snapshot"))
+        return self.looked or self.every_s > 0
+
+    @property
+    def looked(self) -> bool:
+        """Whether somebody looks at each snapshot; lines of progress look at few."""
+        return self._run.display.looks or bool(self._run.plan.plugins.hooked("aiperf_snapshot"))
 
     @property
     def lines_s(self) -> dict[int, float]:
@@ -85,10 +91,18 @@ class Showing:
         self._judge(snapshot, now_s)
         return snapshot
 
+    def ask(self) -> None:
+        """A line of progress is due at the third snapshot from here: the next ones have the latest numbers and the verdict."""
+        if not self.looked:
+            self._asked = True
+            for reducer in self._run.children.reducers:
+                self._run.mailbox.send(reducer, control.TellFigures())
+
     def _judge(self, snapshot: Snapshot, now_s: float) -> None:
         """Ask the first reducer what is to be said of the run so far."""
-        if self.watched and snapshot.kind == "profiling" and now_s - self._judged_s >= _JUDGE_S:
-            self._judged_s = now_s
+        due = self._asked or (self.looked and now_s - self._judged_s >= _JUDGE_S)
+        if due and snapshot.kind == "profiling":
+            self._judged_s, self._asked = now_s, False
             self._run.mailbox.send(self._run.children.reducers[0], control.Judge(snapshot))
 
     def show_rest(self) -> None:

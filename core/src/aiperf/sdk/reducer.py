@@ -106,8 +106,13 @@ class RunningReduction:
     @property
     def live(self) -> Live:
         """Live numbers, asked twice a second, and once behind :meth:`finish`; of the first reducer again before
-        :meth:`summarize`, when the parts of all have come."""
+        :meth:`summarize`, when the parts of all have come.  Where lines of progress alone show them, shortly before each."""
         return Live()
+
+    @property
+    def done(self) -> int:
+        """Requests that were reduced; asked where the other live numbers are not."""
+        return self.live.done
 
     def judge(self, snapshot: Snapshot) -> VerdictSoFar | None:
         """What verdicts that can judge unfinished runs say of a profiling phase; None where there is none.  Asked of the

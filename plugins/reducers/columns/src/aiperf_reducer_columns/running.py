@@ -69,8 +69,12 @@ class ColumnsReduction(RunningReduction):
 
     @property
     def live(self) -> Live:
-        watch, done = self.reducer.watch, self.reducer.live.done
-        return Live(done) if watch is None else watch.live(done)
+        watch = self.reducer.watch
+        return Live(self.done) if watch is None else watch.live(self.done)
+
+    @property
+    def done(self) -> int:
+        return self.reducer.live.done
 
     def judge(self, snapshot: Snapshot) -> VerdictSoFar | None:
         return self._so_far.judge(snapshot)

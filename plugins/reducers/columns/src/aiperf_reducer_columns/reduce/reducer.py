@@ -280,7 +280,8 @@ class ShardReducer:
     def _keep(self, stored: StoredBatch) -> None:
         if self._durable:
             self._writer.append(stored)
-        self._take(stored)
+        for graded in self._graded(stored):
+            self._take(graded)
         self._drop_segments()
 
     def _new_batch(self) -> OpenBatch:
@@ -296,7 +297,7 @@ class ShardReducer:
         left = self._aside.left if self._aside is not None else self._read_rest(end)
         assert left is not None  # a process that reads aside has come to its end
         for graded in () if self._slow is None else self._slow.rest():
-            self._use(graded)
+            self._take(graded)
         self._outlets.end()
         reduction, pipeline = self.reduction, self._pipeline
         reduction.folds, reduction.counts, reduction.groups = pipeline.folds(), pipeline.counts, pipeline.groups()
@@ -338,12 +339,12 @@ class ShardReducer:
             self._failures[plugin] = sentence
             log.warning("%s", sentence)
 
-    def _take(self, stored: StoredBatch) -> None:
-        """Score, fold and export a batch; one with answers for a slow grader, and those behind it, once they are graded."""
-        for graded in (stored,) if self._slow is None else self._slow.through(stored):
-            self._use(graded)
+    def _graded(self, stored: StoredBatch) -> Iterable[StoredBatch]:
+        """The batch; one with answers for a slow grader, and those behind it, once they are graded."""
+        return (stored,) if self._slow is None else self._slow.through(stored)
 
-    def _use(self, stored: StoredBatch) -> None:
+    def _take(self, stored: StoredBatch) -> None:
+        """Score, fold and export a batch."""
         reduction = self.reduction
         reduction.add(stored)
         if self.watch is not None:
@@ -384,7 +385,9 @@ class ShardReducer:
             whole = damaged = 0
             for stored, frame in read_batches(path):
                 skip_stored(stored, self._readers, self._rows)
-                self._take(regraded(stored, self.plan, self._store, self._rows.grading) if regrading else stored)
+                kept = regraded(stored, self.plan, self._store, self._rows.grading) if regrading else stored
+                for graded in self._graded(kept):
+                    self._take(graded)
                 whole, damaged = frame.end, damaged + frame.skipped
             if self._durable:
                 self._writer.resume(path, whole)

@@ -38,7 +38,7 @@ _LAG = "·lag"
 _KEPT = (SLIP, _LAG)
 """Values of the reducer's own that are folded beside the metrics."""
 _RECENT_PERCENTILES = (50, 90, 95, 99)
-_MOST_WAITING = 65_536
+_MOST_WAITING = 8_192
 """Values of a metric that wait until they are folded."""
 _LONGEST_TEXT = 200
 """Characters of an error's text."""
