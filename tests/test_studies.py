@@ -231,6 +231,11 @@ def test_an_exporter_that_raises_behind_the_last_run_is_named(study: Any) -> Non
     (("--no-set-consistent-seed",), "--no-set-consistent-seed needs"),
     (("--sweep-type", "grid"), "--sweep-type needs several values"),
     (("--concurrency", "1,2", "--vary-seed-per-trial"), "--vary-seed-per-trial needs --num-profile-runs"),
+    (("--num-profile-runs", "3", "--convergence-mode", "cv"), "--convergence-mode needs --convergence-metric: without it no"),
+    (
+        ("--num-profile-runs", "3", "--convergence-metric", "request_latency", "--convergence-mode", "distribution",
+         "--convergence-stat", "p50"), "--convergence-stat is of no use with --convergence-mode distribution",
+    ),
     (("--num-profile-runs", "11"), "--num-profile-runs: 11 is not allowed; must be at most 10"),
     (("--num-profile-runs", "2", "--objective", "request_latency"), "--objective needs several values"),
     (("--concurrency", "1,2", "--objective", "request_latency"), "must be TAG:STAT:max or TAG:STAT:min"),

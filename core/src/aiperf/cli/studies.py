@@ -16,7 +16,7 @@ from aiperf.foreign import PLANNER, SCENARIOS
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.planning.problems import Settings
 from aiperf.redaction import redact
-from aiperf.registry.option_specs import validate
+from aiperf.registry.option_specs import conflicts, validate
 from aiperf.sdk.configuration import Option, OptionValue
 from aiperf.sdk.planner import Space
 from aiperf.sdk.study import Dimension, Objective, Scenario, Setting, SlaFilter, StudyCell
@@ -92,6 +92,8 @@ class _Line:
             planner = descriptor.ref
             self._errors += checks.of_settings(self._scan.sweep, descriptor)
             options = validated(self._registry, [descriptor], base, self._errors).get(descriptor.key)
+            if options is not None:
+                self._errors += conflicts(descriptor.key, options, base.typed_of(descriptor.key))
         raise_all(self._errors)
         assert kernel is not None and planner is not None  # their errors are raised above
         sweep = self._scan.sweep

@@ -43,9 +43,10 @@ class SampledPlanner(ListedPlanner):
         for dimension in dimensions:
             _check(dimension)
         samples = self._setting("samples", int)
-        if samples is None or not 2 <= samples <= _MOST_SAMPLES:
-            given = "is missing" if samples is None else f"is {samples}"
-            raise ConfigError(f"sweep.samples {given}, and sweep.type {self.word} needs it", _HOW)
+        if samples is None:
+            raise ConfigError(f"sweep.samples is missing, and sweep.type {self.word} needs it", _HOW)
+        if not 2 <= samples <= _MOST_SAMPLES:
+            raise ConfigError(f"sweep.samples: {samples} is not allowed", _HOW)
         if self._label_format() not in _FORMATS:
             raise ConfigError(f"sweep.labelFormat is {self._label_format()!r}", f"choose {' or '.join(_FORMATS)}")
         try:
