@@ -21,7 +21,8 @@ class {{ cookiecutter.__class }}(Dataset):
     def entry(self, number: int) -> Conversation:
         """Conversation *number*, from 0.  Of endpoints without a history only the first turn is asked.
 
-        ``settings`` yield to what the user gives with ``--extra-inputs``, ``extra`` does not.  A turn may also have media, tools, verbatim messages (``items``) or a whole body (``payload``); see ``aiperf.Turn``.
+        ``settings`` yield to what the user gives with ``--extra-inputs``, ``extra`` does not.  A turn may also have media,
+        tools, verbatim messages (``items``) or a whole body (``payload``); see ``aiperf.Turn``.
         """
         draw = random.Random(f"{self.context.seed}:{number}")
         left, right = draw.randint(2, _LARGEST), draw.randint(2, _LARGEST)

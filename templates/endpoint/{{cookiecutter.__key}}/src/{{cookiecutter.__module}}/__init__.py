@@ -76,8 +76,8 @@ class {{ cookiecutter.__class }}(Endpoint):
         body.update(turn.extra)
         return HttpRequest(self.path(streaming=turn.stream), msgspec.json.encode(body))
 
-    # Where events mean something only together: def reader(self) -> aiperf.sdk.endpoint.Reader, in place of decode.  For graders
-    # its tool_calls gives the calls of an answer, whose text a Delta has as tool.
+    # Where events mean something only together: def reader(self) -> aiperf.sdk.endpoint.Reader, in place of decode.  Its
+    # tool_calls gives graders the calls of an answer; a Delta has their text as tool.
     def decode(self, event: bytes) -> Delta | None:
         if event == b"[DONE]":
             return None
