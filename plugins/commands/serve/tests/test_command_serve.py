@@ -131,7 +131,7 @@ def test_an_only_run_has_its_routes_at_the_top(tmp_path):
 
 @pytest.mark.parametrize(("path", "status"), [
     ("/runs/nothing/api/run", 404), ("/runs/../api/run", 404), ("/runs/%2e%2e%2f/api/run", 404),
-    ("/runs/x/api/results/files/a", 404),
+    ("/runs/x/api/results/files/a", 404), ("/runs/x/", 404),
 ])  # fmt: skip
 def test_an_unknown_run_is_a_sentence(tmp_path, path, status):
     async def check():

@@ -7,6 +7,8 @@ import itertools
 import msgspec
 import numpy as np
 import pytest
+from aiperf.sdk.model import ErrorDetails
+from aiperf_reducer_columns.reduce.watch import failures_of
 from aiperf_reducer_columns.statistics.fold import PERCENTILES, adjusted, statistics
 from aiperf_reducer_columns.statistics.live_folds import FoldView, Histogram, LiveFold, Piece
 
@@ -104,3 +106,14 @@ def test_a_day_of_snapshots_takes_little_memory() -> None:
         fold.expire(at - 10.0)
     assert len(fold.recent._pieces) <= 10
     assert fold.total._above.counts.nbytes < 40_000
+
+
+def test_the_commonest_of_a_thousand_kinds_of_failure_are_told() -> None:
+    errors = {
+        msgspec.json.encode(ErrorDetails(f"text {kind}", f"Error{kind}", 400 + kind % 200)).decode(): (kind + 1, float(kind))
+        for kind in range(1000)
+    }
+    told, further = failures_of(errors)
+    assert [each.count for each in told] == [*range(1000, 980, -1)]
+    assert sum(each.count for each in told) + further == 1000 * 1001 // 2
+    assert (told[0].type, told[0].code, told[0].text) == ("Error999", 599, "text 999")

@@ -219,6 +219,7 @@ def test_a_streamed_answer_becomes_a_row_of_instants_on_the_runs_clock(tmp_path:
         "worker": "worker-0",
         "error": None,
         "finish_reason": "stop",
+        "task": None,
     }
 
 

@@ -207,6 +207,7 @@ class Routes:
                 await sending
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
+        await self._find(request)  # an unknown run has no page
         return self._assets.body("page.html").answer(request)
 
     async def _dashboard(self, request: web.Request) -> web.StreamResponse:
