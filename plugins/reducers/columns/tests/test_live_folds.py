@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.sdk.model import ErrorDetails
-from aiperf_reducer_columns.reduce.watch import failures_of
+from aiperf_reducer_columns.reduce.live_failures import MOST_KINDS, FailureKinds, kinds_of
 from aiperf_reducer_columns.statistics.fold import PERCENTILES, adjusted, statistics
 from aiperf_reducer_columns.statistics.live_folds import FoldView, Histogram, LiveFold, Piece
 
@@ -108,12 +108,15 @@ def test_a_day_of_snapshots_takes_little_memory() -> None:
     assert fold.total._above.counts.nbytes < 40_000
 
 
-def test_the_commonest_of_a_thousand_kinds_of_failure_are_told() -> None:
-    errors = {
-        msgspec.json.encode(ErrorDetails(f"text {kind}", f"Error{kind}", 400 + kind % 200)).decode(): (kind + 1, float(kind))
-        for kind in range(1000)
-    }
-    told, further = failures_of(errors)
-    assert [each.count for each in told] == [*range(1000, 980, -1)]
-    assert sum(each.count for each in told) + further == 1000 * 1001 // 2
-    assert (told[0].type, told[0].code, told[0].text) == ("Error999", 599, "text 999")
+def test_the_commonest_of_two_thousand_kinds_of_failure_are_told() -> None:
+    errors = [
+        (msgspec.json.encode(ErrorDetails(f"text {kind} at {at}", f"Error{kind}", 400 + kind % 200)).decode(), float(kind + at))
+        for kind in range(2000) for at in range(1 + max(0, 30 - kind))
+    ]  # fmt: skip
+    whole = FailureKinds()
+    for some in (errors[1::2], errors[::2]):
+        whole.merge(msgspec.msgpack.decode(msgspec.msgpack.encode(kinds_of(some)), type=FailureKinds))
+    told, further = whole.commonest()
+    assert [each.count for each in told] == [*range(31, 11, -1)]
+    assert (told[0].type, told[0].code, told[0].text) == ("Error0", 400, "text 0 at 0")
+    assert sum(each.count for each in told) + further == len(errors) and len(whole.rows) == MOST_KINDS

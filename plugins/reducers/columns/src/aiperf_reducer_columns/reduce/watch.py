@@ -8,27 +8,26 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 
 import msgspec
 import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.segments import ShardEvent
-from aiperf.sdk.columns import Floats
+from aiperf.sdk.columns import Floats, RecordBatch
 from aiperf.sdk.metric import MetricObjective
-from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.reducer import Live, PhaseFigures
-from aiperf.sdk.snapshot import MOST_FAILURES, RECENT_S, LiveDelays, LiveFailures, LiveMetric, LiveObjective, LiveStatistics
+from aiperf.sdk.snapshot import RECENT_S, LiveDelays, LiveMetric, LiveObjective, LiveStatistics
 from aiperf.sdk.summary import Result
 from msgspec import Struct
 
+from aiperf_reducer_columns.reduce.live_failures import FailureKinds, failure_kinds
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
 from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, PERCENTILES, SLACK, Buckets
 from aiperf_reducer_columns.statistics.lateness import late_ns
 from aiperf_reducer_columns.statistics.live_folds import FoldView, Histogram, LiveFold, Piece
 from aiperf_reducer_columns.statistics.live_plugin_folds import LivePluginFolds
-from aiperf_reducer_columns.statistics.phase_counts import Counts, PhaseCounts
+from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
 from aiperf_reducer_columns.statistics.pipeline import LATE, SLIP
 from aiperf_reducer_columns.statistics.plugin_folds import FoldResult, FoldState, PluginFolds
 from aiperf_reducer_columns.statistics.totals import PhaseTotals
@@ -40,8 +39,6 @@ _KEPT = (SLIP, _LAG)
 _RECENT_PERCENTILES = (50, 90, 95, 99)
 _MOST_WAITING = 8_192
 """Values of a metric that wait until they are folded."""
-_LONGEST_TEXT = 200
-"""Characters of an error's text."""
 _MS = 1e-6
 _Key = tuple[int, str]
 
@@ -49,13 +46,15 @@ _Key = tuple[int, str]
 class Part(Struct):
     """What a reducer tells the first one.
 
-    pieces: (phase, tag, elements of lists, values) since the part before; states: of folds of plugins, likewise.
+    pieces: (phase, tag, elements of lists, values) since the part before; states: of folds of plugins, failures: by phase,
+    likewise.
     counts, late, lateness: of all so far, by phase; the last one of reads behind their kernel stamps.
     """
 
     reducer: int
     pieces: list[tuple[int, str, bool, Piece]] = []
     states: list[FoldState] = []
+    failures: list[tuple[int, FailureKinds]] = []
     counts: dict[int, PhaseCounts] = {}
     late: dict[int, int] = {}
     lateness: Buckets = msgspec.field(default_factory=Buckets)
@@ -87,6 +86,7 @@ class Watch:
         self._figures = Figures(catalogue, self._phases, lines_s, clock)
         self._plugin_folds = PluginFolds(catalogue, {})
         self._states: list[FoldState] = []
+        self._failures: dict[int, FailureKinds] = {}
         self._others: dict[int, Part] = {}
         self.follow({}, {}, Buckets())
 
@@ -109,6 +109,14 @@ class Watch:
         """Take values of a metric with a fold of its own."""
         self._plugin_folds.add(phase, tag, values)
 
+    def add_failures(self, phase: int, batch: RecordBatch) -> None:
+        """Count the failed requests of a batch of the phase."""
+        self._fail(phase, failure_kinds(batch))
+
+    def _fail(self, phase: int, kinds: FailureKinds) -> None:
+        if kinds.rows:
+            self._failures.setdefault(phase, FailureKinds()).merge(kinds)
+
     def note(self, events: Iterable[ShardEvent]) -> None:
         """Take the lags of loops from a batch's events."""
         for shard, kind, value in events:
@@ -122,7 +130,9 @@ class Watch:
         part = _decode(data)
         self._pieces += part.pieces
         self._states += part.states
-        part.pieces, part.states = [], []
+        for phase, kinds in part.failures:
+            self._fail(phase, kinds)
+        part.pieces, part.states, part.failures = [], [], []
         self._others[part.reducer] = part
 
     def follow(self, counts: Mapping[int, PhaseCounts], begins_ns: Mapping[int, float], lateness: Buckets) -> None:
@@ -135,7 +145,8 @@ class Watch:
             self._fold(key)
         pieces, self._pieces = self._pieces, []
         states, self._states = self._plugin_folds.taken() + self._states, []
-        own = Part(self._reducer, pieces, states, dict(self._counts), dict(self._late), self._lateness)
+        failures, self._failures = [*self._failures.items()], {}
+        own = Part(self._reducer, pieces, states, failures, dict(self._counts), dict(self._late), self._lateness)
         if self._reducer:
             return Live(done, (), _encode(own))
         return Live(done, self._figures.made([own, *self._others.values()], self._begins_ns))
@@ -157,6 +168,7 @@ class Figures:
         self._catalogue, self._phases, self._lines_s, self._clock = catalogue, phases, lines_s, clock
         self._headlines = {tag for tag, metric in catalogue.metrics.items() if metric.headline is not None}
         self._plugin_folds: dict[int, LivePluginFolds] = {}
+        self._failures: dict[int, FailureKinds] = {}
         self._folds: dict[int, dict[str, LiveFold]] = {}
         self._told: deque[tuple[float, int, int, int]] = deque()
         """When, the phase, and its good and failed requests so far."""
@@ -173,6 +185,8 @@ class Figures:
                 fold.add(piece, now_s)
             for state in part.states:
                 self._plugin_folds.setdefault(state.phase, LivePluginFolds(self._catalogue)).add(state, now_s)
+            for phase, kinds in part.failures:
+                self._failures.setdefault(phase, FailureKinds()).merge(kinds)
         counts: dict[int, PhaseCounts] = {}
         for part in parts:
             for phase, each in part.counts.items():
@@ -181,6 +195,7 @@ class Figures:
         for earlier in [phase for phase in self._folds if latest is not None and phase < latest]:
             del self._folds[earlier]
             self._plugin_folds.pop(earlier, None)
+            self._failures.pop(earlier, None)
         figures = []
         for phase, tally in sorted(counts.items()):
             late = sum(part.late.get(phase, 0) for part in parts) if self._phases[phase].paced else None
@@ -207,7 +222,7 @@ class Figures:
         lately = self._totals(recent, listed, _RECENT_PERCENTILES, own_recent, (recent_s, recent_s), (good, failed))
         lined = {tag: fold.interval for tag, fold in folds.items() if fold.interval is not None and fold.interval.count}
         between = self._totals(lined, listed, _RECENT_PERCENTILES, {}, (0.0, 0.0), (0, 0))
-        kinds, further = failures_of(tally.errors)
+        kinds, further = self._failures.get(plain.phase, FailureKinds()).commonest()
         objectives = self._objectives(totals, recent)
         return msgspec.structs.replace(
             plain, metrics=tuple(self._metrics(of_phase.results(), lately.results(), between)),
@@ -307,21 +322,3 @@ def _lateness_ms(parts: Sequence[Buckets]) -> float | None:
             whole.merge(part)
     return max(0.0, whole.statistics(_MS, (99,))["p99"])
 
-
-def failures_of(errors: Counts) -> tuple[tuple[LiveFailures, ...], int]:
-    """The commonest kinds of failure, and how many requests failed otherwise."""
-    kinds: dict[tuple[str, int | None], list[tuple[float, int, str]]] = {}
-    for error, (count, first_ns) in errors.items():
-        details = _details(error)
-        kinds.setdefault((details.type or "error", details.code), []).append((first_ns, count, details.message))
-    rows = [
-        LiveFailures(kind, sum(count for _, count, _ in seen), code, min(seen)[2][:_LONGEST_TEXT])
-        for (kind, code), seen in kinds.items()
-    ]
-    rows.sort(key=lambda row: -row.count)
-    return tuple(rows[:MOST_FAILURES]), sum(row.count for row in rows[MOST_FAILURES:])
-
-
-@lru_cache(256)
-def _details(error: str) -> ErrorDetails:
-    return msgspec.json.decode(error, type=ErrorDetails)

@@ -39,6 +39,8 @@ class Watch(Protocol):
 
     def add_to_plugin_fold(self, phase: int, tag: str, values: Floats) -> None: ...
 
+    def add_failures(self, phase: int, batch: RecordBatch) -> None: ...
+
 
 Groupings: TypeAlias = Mapping[int, Sequence[Grouping]]
 
@@ -136,6 +138,8 @@ class Pipeline:
     def _count(self, phase: int, batch: RecordBatch) -> None:
         """Count the requests, and fold the kernel's own values."""
         self.counts.setdefault(phase, PhaseCounts()).add(batch)
+        if self._watch_live is not None:
+            self._watch_live.add_failures(phase, batch)
         late, held = batch["started_ns"] - batch["due_ns"], batch["held_ns"]
         self._add(phase, LATE, late)
         self._add(phase, SLIP, late - held)
