@@ -6,10 +6,12 @@ import asyncio
 import csv
 import importlib.util
 import json
+import math
 import re
 import threading
 import tomllib
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -210,6 +212,43 @@ def test_a_judge_models_failures_leave_answers_ungraded(aiperf: Program, tmp_pat
     assert sum(value is None for _, value in pairs) == outcomes["failed"]
     told = f"acme-tribunal 0.2.3 left {outcomes['failed']} of 24 answers ungraded: the grader failed: HTTPError"
     assert done.code == 1 and told in " ".join(done.out.split()), done.out
+
+
+def wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
+    """The interval of a share, of 95 %."""
+    share, spread = right / count, z * z / count
+    middle, half = share + spread / 2, z * math.sqrt(share * (1 - share) / count + spread / count / 4)
+    return (middle - half) / (1 + spread), (middle + half) / (1 + spread)
+
+
+def test_under_overload_what_was_answered_is_graded_and_the_rest_counted_by_cause(aiperf: Program, tmp_path: Path) -> None:
+    rows = [
+        {"question": "What has keys and opens no door?", "answer": "piano", "wrong": ["a grand piano"]},
+        {"question": "What gets wetter the more it dries?", "answer": "towel", "wrong": ["a towel"]},
+    ]
+    overload = {"max_running": 2, "max_queue": 21, "first_token_ms": 4, "faults": ["fail=429@0.05", "cut=1@0.1"], **QUICK}
+    with running(answers=json_lines(tmp_path / "answers", rows), right=0.7, **overload) as server:
+        done = aiperf(
+            "profile", "--model", "m", "--url", server.url, "--endpoint-type", "chat", "--streaming", "--ui", "none",
+            "--custom-dataset-type", "riddles", "--accuracy-grader", "exact_match", "--tokenizer", "builtin",
+            "--request-count", 500, "--concurrency", 24, "--failed-request-threshold", 1,
+        )  # fmt: skip
+        truth = server.truth()
+    assert done.code == 0, done.err
+    rows_of = [row for row in truth["requests"] if row["answers"]]
+    answered = {row["request_id"]: row["answers"][0]["right"] for row in rows_of if row["outcome"] == "completed"}
+    values = {line["metadata"]["x_request_id"]: line["metrics"].get("wisdom") for line in done.lines("profile_export.jsonl")}
+    assert {name: value["value"] for name, value in values.items() if value is not None} == answered, "each by its own problem"
+    outcomes, errors = truth["summary"]["outcomes"], Counter[str]()
+    for error in done.json()["error_summary"]:
+        errors[error["error_details"]["type"]] += error["count"]
+    assert errors == {"Too Many Requests": outcomes["refused"], "ConnectionResetError": outcomes["cut"]}
+    queue_full = [row for row in truth["requests"] if row["status"] == 429 and row["fault"] is None]
+    assert queue_full and outcomes["cut"] and len(answered) >= 30, outcomes
+    assert len(values) == 500 == len(answered) + outcomes["refused"] + outcomes["cut"]
+    drawn = sum(row["answers"][0]["right"] for row in rows_of) / len(rows_of)
+    low, high = wilson(sum(answered.values()), len(answered))
+    assert low <= drawn <= high and low <= done.json()["wisdom"]["avg"] <= high
 
 
 @pytest.mark.parametrize(("endpoint", "further"), [
