@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from ctypes.util import find_library
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
-from program import Program
+from program import Done, Program
 
 LOAD = ("--model", "m", "--streaming", "--tokenizer", "builtin", "--isl", 20, "--osl", 8, "--ui", "none")
 
@@ -57,7 +58,7 @@ def test_energy_is_what_the_simulator_drew_in_the_phase(gpus: Simulator, tmp_pat
     aiperf.environment["AIPERF_GPU_DEFAULT_DCGM_ENDPOINTS"] = ""
     done = aiperf(
         "profile", "--config", "run.yaml", *LOAD, "--url", gpus.url, "--request-rate", 20, "--request-count", 40,
-        "--arrival-pattern", "constant",
+        "--arrival-pattern", "constant", "--concurrency", 8, "--gpu-cost-per-hour", 2.5, "--slice-duration", 1,
     )  # fmt: skip
     assert done.code == 0, done.err
     (source,) = (each for each in done.json()["telemetry"] if each["source"] == "gpu_dcgm")
@@ -72,6 +73,34 @@ def test_energy_is_what_the_simulator_drew_in_the_phase(gpus: Simulator, tmp_pat
     assert found == pytest.approx(drawn, rel=0.01)
     errors = [each["labels"] for each in source["series"] if each["name"] == "nvidia_xid_errors"]
     assert {(each["gpu"], each["code"]) for each in errors} == {("0", "31"), ("1", "0")}
+    _check_results(done, sum(drawn.values()), (edges[1] - edges[0]) / 1e9)
+    reported = aiperf("report", done.artifacts)
+    assert "Total GPU Energy (J)" in reported.out and "GPU 1 NVIDIA H100 80GB HBM3 MIG instance 4" in reported.out
+    assert aiperf("validate", done.artifacts).code == 0
+
+
+def _check_results(done: Done, joules: float, seconds: float) -> None:
+    """Metrics, tables and files of a run of 40 requests with 8 tokens, whose two GPUs drew so much."""
+    found = done.json()
+    assert found["nvidia_total_gpu_energy"]["avg"] == pytest.approx(joules, rel=0.01)
+    assert found["nvidia_average_gpu_power"]["avg"] == pytest.approx(joules / seconds, rel=0.01)
+    assert found["nvidia_output_tokens_per_joule"]["avg"] == pytest.approx(320 / joules, rel=0.01)
+    assert found["nvidia_energy_per_user"]["avg"] == pytest.approx(joules / 8, rel=0.01)
+    assert found["cost_per_million_output_tokens"]["avg"] == pytest.approx(2.5 * 2 * seconds / 3600 / 320 * 1e6, rel=0.01)
+    (gpus,) = (each["gpus"] for each in found["telemetry_data"]["endpoints"].values())
+    assert list(gpus) == ["gpu_0", "gpu_1_mig_3", "gpu_1_mig_4"]
+    metrics = gpus["gpu_0"]["metrics"]
+    assert metrics["nvidia_xid_errors"] == {"unit": "", "codes": [31]} and metrics["nvidia_sm_clock"]["p50"] == 1980
+    assert len(metrics["nvidia_power_usage"]["timeslices"]) == len(_slices(done))
+    lines = done.lines("gpu_telemetry_export.jsonl")
+    assert {(each["gpu_index"], each.get("mig_instance")) for each in lines} == {(0, None), (1, "3"), (1, "4")}
+    assert lines[0]["telemetry_data"]["nvidia_xid_errors"] == 31.0
+    assert {"GPU 0 NVIDIA H100 80GB HBM3", "GPUs in all"} <= {row.partition(" on ")[0].strip() for row in done.out.splitlines()}
+
+
+def _slices(done: Done) -> list[object]:
+    slices: list[object] = json.loads((done.artifacts / "profile_export_aiperf_timeslices.json").read_text())["timeslices"]
+    return slices
 
 
 def _monotonic_ns(text: str) -> int:

@@ -18,6 +18,7 @@ from aiperf.registry.registry import Registry
 from aiperf.sdk.descriptor import OptionSpec
 from aiperf_command_plugins.variable_page import KERNEL
 from aiperf_hook_other_tools.words import COMMANDS, LATER_OPTIONS, OTHER_TOOLS
+from aiperf_metric_energy.rows import rows as of_energy
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = Path(__file__).parent / "reference"
@@ -29,7 +30,7 @@ LISTS = {
     "accuracy_benchmark": "datasets",
 }  # fmt: skip
 """Our categories for those of the reference."""
-SAME = {"user_centric_rate": "user_centric", "dcgm": "gpu_dcgm", "pynvml": "gpu_nvml"}
+SAME = {"user_centric_rate": "user_centric", "dcgm": "gpu_dcgm", "pynvml": "gpu_nvml", "amdsmi": "gpu_amd"}
 """Names of parts that no person types."""
 TYPED = {
     "--artifact-dir": "one directory for each load, below ./artifacts, as the reference has it",
@@ -187,6 +188,7 @@ def test_a_name_that_a_later_version_has_is_answered_where_it_is_typed() -> None
 def test_every_metric_is_here_or_has_a_row() -> None:
     made = "\n".join(path.read_text() for path in ROOT.glob("plugins/metrics/*/src/*/*.py"))
     have = set(registry().names("metrics")) | set(re.findall(r'"([a-z_0-9]+)"', made))
+    have |= {each.tag for each in of_energy(None, None)}
     assert [tag for tag in reference("metrics") if tag not in have and not told(tag, "metrics")] == []
 
 

@@ -343,6 +343,8 @@ class Totals(Protocol):
     """From the phase's start to the end of its last request, in s."""
     valid: int
     failed: int
+    concurrency: int | None
+    """The phase's limit of concurrent sessions; None without one, and for time slices and URLs."""
 
     def sum(self, tag: str) -> float | None: ...
 

@@ -30,8 +30,8 @@ _Name: TypeAlias = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$", max_length=6
 TAKEN = frozenset((
     "aiperf_version", "benchmark_id", "delivered_load", "end_time", "error_summary", "incomplete_reason", "input_config",
     "is_complete", "measurement", "observation_window", "outcomes", "phases", "plugins", "run_info", "schema_version",
-    "start_time", "survival", "tables", "telemetry", "urls", "was_cancelled", "warmup_metrics", "warnings", "finish_reasons",
-    "failures", "lost", "dataset", "groups",
+    "start_time", "survival", "tables", "telemetry", "telemetry_data", "urls", "was_cancelled", "warmup_metrics", "warnings",
+    "finish_reasons", "failures", "lost", "dataset", "groups",
 ))  # fmt: skip
 """Keys of the summary JSON beside the tags of metrics: no table has one of these names."""
 

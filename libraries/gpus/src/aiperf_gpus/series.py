@@ -74,7 +74,4 @@ AMD = _by_name(
     GpuQuantity("amd_throttle_status", "AMD Throttle Status", "count"),
 )
 """Of AMD's GPUs."""
-SOURCES = ("gpu_dcgm", "gpu_nvml", "gpu_amd")
-"""Names of the telemetry sources with such series."""
-
-__all__ = ["AMD", "CODE", "NVIDIA", "SOURCES", "Fold", "GpuQuantity"]
+__all__ = ["AMD", "CODE", "NVIDIA", "Fold", "GpuQuantity"]

@@ -14,6 +14,7 @@ class Known:
     def __init__(self, number: float | None) -> None:
         self.duration_s = self.window_s = number
         self.valid = self.failed = int(number or 0)
+        self.concurrency = None if number is None else int(number)
         self.asked: set[str] = set()
         self._number = number
 

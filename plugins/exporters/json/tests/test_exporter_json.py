@@ -68,6 +68,9 @@ SUMMARY = Summary(
     observation_window_s=1.0,
 )  # fmt: skip
 
+WATTS = SeriesSummary("gpu_dcgm", 0, "nvidia_power_usage", "gauge", "W", {"gpu": "0", "uuid": "GPU-0"}, "", {"avg": 300.0})
+GPUS = SourceSummary("gpu_dcgm", "aiperf-metric-gpu-dcgm", "0.1.0", 0.3, 7, 0, 0, (WATTS,))
+
 
 def written(tmp_path, summary: Summary) -> dict:
     (artifact,) = SummaryJson(Target(tmp_path)).export(summary)
@@ -88,7 +91,7 @@ def test_every_field_there_can_be_is_in_the_schema(tmp_path):
         SUMMARY, complete=False, incomplete_reason="the run was cancelled", warnings=("slow",), urls=(url, url),
         outcomes={"completed": 20, "failed": 5}, groups=(group,),
         survival={"request_latency": Result("request_latency", "", "ms", survived)},
-        telemetry=(SourceSummary("vitals", "acme-vitals", "1.3.0", 0.5, 7, 1, 2),), finish_reasons={"stop": 20, "odd": 5},
+        telemetry=(SourceSummary("vitals", "acme-vitals", "1.3.0", 0.5, 7, 1, 2), GPUS), finish_reasons={"stop": 20, "odd": 5},
         tables=(SummaryTable("queues", "Queues", (TableColumn("engine"),), (("a",),), ("shared",), package="acme 1.2"),),
     )  # fmt: skip
     content = written(tmp_path, full)

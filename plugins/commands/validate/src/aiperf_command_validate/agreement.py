@@ -11,7 +11,7 @@ from aiperf.sdk.model import names
 from aiperf.sdk.statistics import percentile
 from aiperf_results import metrics_of
 
-from aiperf_command_validate import outcomes, recomputed
+from aiperf_command_validate import gpus, outcomes, recomputed
 from aiperf_command_validate.choice import Choice
 from aiperf_command_validate.faults import Faults
 from aiperf_command_validate.numbers import CLOSE, close, value_of
@@ -70,7 +70,9 @@ def table(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Fau
     sections = list(_sections(rows))
     tables = ((["Metric", *shown], shown, spread), (["Metric", "Value"], ("avg",), single))
     for section in sections:
-        if section[0] not in (_REASONS, *(header for header, _, _ in tables)):
+        if section[0][: len(gpus.HEAD)] == gpus.HEAD:
+            gpus.gpu_table(summary, section, name, faults)
+        elif section[0] not in (_REASONS, *(header for header, _, _ in tables)):
             faults.add(name, f"has a table of {len(section[0])} columns under {','.join(section[0][:2])}…, as no run writes")
         for title in (row[0] for row in section[1:] if len(row) != len(section[0])):
             faults.add(name, f"{title}: has another number of cells than its header", kind="cells and headers")

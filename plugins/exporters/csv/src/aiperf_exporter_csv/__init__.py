@@ -1,4 +1,4 @@
-"""The run's metrics as two tables of comma-separated values."""
+"""The run's metrics as two tables of comma-separated values, and a third one of its GPUs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from collections.abc import Iterator, Sequence
 
 from aiperf import Artifact, Result, Summary, SummaryExporter, atomic
 from aiperf.sdk.summary import STATISTICS
+from aiperf_gpus import csv_rows, has_gpus
 
 _UNITLESS = ("count", "requests")
 
 
 class SummaryCsv(SummaryExporter):
-    """``profile_export_aiperf.csv``: metrics with percentiles, metrics with one value, intervals, and why answers ended.
+    """``profile_export_aiperf.csv``: metrics with percentiles, metrics with one value, intervals, why answers ended, GPUs.
 
-    An empty line stands between them.
+    An empty line stands between them, and two before GPUs.
     """
 
     files = {"aiperf.csv": "{prefix_aiperf}.csv"}
@@ -53,6 +54,8 @@ def table(summary: Summary, columns: Sequence[str] = STATISTICS) -> Iterator[lis
             yield []
         yield ["Finish Reason", "Requests"]
         yield from ([reason, str(count)] for reason, count in summary.finish_reasons.items())
+    if has_gpus(summary) and (gpus := list(csv_rows(summary))):
+        yield from ([], [], *gpus)
 
 
 def name(result: Result) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from aiperf import Result, Summary
 from aiperf.sdk.summary import ErrorCount, GroupSummary, PhaseSummary, SourceSummary, TargetSummary, UrlSummary
 from aiperf.sdk.table import SummaryTable
+from aiperf_gpus import has_gpus, telemetry_data
 
 SCHEMA_VERSION = "1.4"
 
@@ -51,6 +52,7 @@ def document(summary: Summary) -> dict[str, Any]:
         "urls": [_url(one) for one in summary.urls] or None,
         "groups": [_group(one) for one in summary.groups] or None,
         "telemetry": [_source(one) for one in summary.telemetry] or None,
+        "telemetry_data": telemetry_data(summary) if has_gpus(summary) else None,
         "tables": {one.name: _about(one) for one in summary.tables} or None,
         **{one.name: _rows(one) for one in summary.tables},
         "phases": [_phase(phase) for phase in summary.phases],

@@ -44,12 +44,13 @@ class PhaseTotals:
         self, catalogue: Catalogue, folds: Mapping[str, Merged | Part | FoldResult | FoldView], *,
         duration_s: float | None, window_s: float | None, valid: int, failed: int,
         sums: Mapping[str, float] | None = None, analyses: Mapping[str, Result] | None = None,
-        telemetry: Callable[[], Iterable[SeriesSummary]] | None = None,
+        telemetry: Callable[[], Iterable[SeriesSummary]] | None = None, concurrency: int | None = None,
     ) -> None:  # fmt: skip
         """*analyses*: their results, by tag.  *telemetry*: gives the series of this part; None where it has none."""
         self._analyses, self._telemetry = analyses or {}, telemetry
         self._unseen: list[str] = []  # telemetry series that the metric at hand asked for in vain
         self.duration_s, self.window_s, self.valid, self.failed = duration_s, window_s, valid, failed
+        self.concurrency = concurrency
         self._catalogue, self._folds, self._sums = catalogue, folds, sums or {}
         self._derived: dict[str, float] = {}
         self._shown: dict[str, Mapping[str, float]] = {}
@@ -185,7 +186,7 @@ class AtEnd:
         self.duration_s, self.window_s, self.valid, self.failed = (
             totals.duration_s, totals.window_s, totals.valid, totals.failed,
         )  # fmt: skip
-        self.count, self.series = totals.count, totals.series
+        self.count, self.series, self.concurrency = totals.count, totals.series, totals.concurrency
 
     def value(self, tag: str) -> float | None:
         return self._end(tag, "avg", self._totals.value)
