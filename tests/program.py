@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from aiperf.parts.samples import read_samples
 
+if TYPE_CHECKING:
+    from aiperf_command_simulate.testing import Nursery
+
+_MOST_S = 300.0
 _IGNORED = "TESTS_IGNORE_SIGNALS"
 """A variable: the signals that the tests, not their programs, ignore."""
 
@@ -70,28 +77,97 @@ class Done:
         return replace(self, artifacts=shutil.copytree(self.artifacts, folder))
 
 
+def _read(end: int) -> str:
+    """What comes there until the end, as :mod:`subprocess` gives it."""
+    with os.fdopen(end) as file:
+        return file.read()
+
+
+def _limits() -> tuple[object, ...]:
+    """What a process gets of the one that starts it, and a fork of another one doesn't."""
+    umask = os.umask(0o22)
+    os.umask(umask)
+    limits = [resource.getrlimit(number) for number in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_AS)]
+    return umask, os.nice(0), *limits
+
+
+def _variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those that an interpreter and its libraries may read when they start."""
+    others = ("AIPERF_", "COLUMNS", "PYTEST_", _IGNORED)
+    return {name: value for name, value in environment.items() if not name.startswith(others)}
+
+
+_LIMITS, _VARIABLES = _limits(), _variables(os.environ)
+
+
+@cache
+def _warm(python: str) -> Nursery | None:
+    """What forks runs of an interpreter; None where that or this one lacks the package of its code."""
+    package = "aiperf_command_simulate"
+    there = Path(python).parent.parent.glob(f"lib/python*/site-packages/{package}")
+    if find_spec(package) is None or not (python == sys.executable or any(there)):
+        return None
+    from aiperf_command_simulate.testing import Nursery
+
+    return Nursery("-P", str(Path(__file__).with_name("warm.py")), python=python)
+
+
 class Program:
     """Runs ``aiperf`` in *folder*, in an environment without its variables.  *python*: the interpreter to use.
 
-    server_metrics: runs read the servers' pages of metrics, which costs each one a process; most tests have no use for it.
-    gpus: runs ask exporters of GPUs, likewise.
+    A command that nobody disturbs is a fork of a process that has imported the kernel: a third of the processor time of a short
+    run is the imports of its first process.  What :meth:`start` starts, and what has other variables than those of the program,
+    is a process of its own.
+
+    server_metrics: runs read the servers' pages of metrics, which costs each one a process.  gpus: runs ask exporters of GPUs,
+    likewise.  parquet: their tables are written as Parquet, too, whose package a usual installation lacks: it costs each one a
+    fifth of its processor time.  Most tests have no use for these.
     """
 
     def __init__(
-        self, folder: Path, *, python: Path | str = sys.executable, server_metrics: bool = False, gpus: bool = False
+        self, folder: Path, *, python: Path | str = sys.executable, server_metrics: bool = False, gpus: bool = False,
+        parquet: bool = False,
     ) -> None:  # fmt: skip
         self.folder, self.python = folder, str(python)
         here = self.python == sys.executable and find_spec("aiperf_metric_server_metrics") is not None
         self.quiet_servers = here and not server_metrics
         without_gpus = self.python == sys.executable and find_spec("aiperf_metric_gpu_dcgm") is not None and not gpus
         self.quiet_gpus = ["--no-gpu-telemetry"] if without_gpus else []
+        self.usual_files = self.python == sys.executable and not parquet
         self.program = [self.python, "-m", "aiperf"]
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIPERF_", "COLUMNS"))}
 
     def __call__(self, *words: str | float | Path) -> Done:
         """Run to the end; a traceback in the output fails the test."""
-        running = self.start(*words)
-        return running.end()
+        if self._is_usual():
+            return self._forked(*words)
+        return self.start(*words).end()
+
+    def _is_usual(self) -> bool:
+        """Whether the command would be started as every other one."""
+        alike = _variables(self.environment) == _VARIABLES and _limits() == _LIMITS
+        return alike and self.program == [self.python, "-m", "aiperf"] and _warm(self.python) is not None
+
+    def _forked(self, *words: str | float | Path) -> Done:
+        warm = _warm(self.python)
+        assert warm is not None
+        command, directory = self._command(*words)
+        pipes = os.pipe(), os.pipe()
+        given = {"words": command}
+        process = warm.fork(given, pipes[0][1], pipes[1][1], folder=self.folder, environment=self._environment_of(words[:1]))
+        for _, end in pipes:
+            os.close(end)
+        with ThreadPoolExecutor(2) as readers:
+            texts = [readers.submit(_read, end) for end, _ in pipes]
+            late = process.poll(_MOST_S) is None
+            if late:
+                os.killpg(process.pid, signal.SIGKILL)
+            out, err = (text.result() for text in texts)
+        assert not late, f"the command did not end in {_MOST_S} s\n{out}\n{err}"
+        assert "Traceback" not in out + err, err
+        code = process.poll()
+        assert code is not None
+        return Done(code, out, err, directory)
 
     def line(self, line: str) -> Done:
         """Run a whole command line that begins with ``aiperf``."""
@@ -99,19 +175,22 @@ class Program:
         assert name == "aiperf"
         return self(*words)
 
-    def start(self, *words: str | float | Path) -> Running:
-        command = [*self.program, *map(str, words)]
+    def _command(self, *words: str | float | Path) -> tuple[list[str], Path]:
+        """The words behind the program, and the directory of its results."""
+        command = [*map(str, words)]
         if words and words[0] == "profile" and not {"--artifact-dir", "--output-artifact-dir"} & set(words):
             command += ["--artifact-dir", str(self.folder / "artifacts")]
         if self.quiet_servers and words and words[0] == "profile":
             command.append("--no-server-metrics")
-        if words and words[0] == "profile" and "--gpu-telemetry" not in words:
             command += self.quiet_gpus
-        directory = Path(command[command.index("--artifact-dir") + 1]) if "--artifact-dir" in command else self.folder
+        return command, Path(command[command.index("--artifact-dir") + 1]) if "--artifact-dir" in command else self.folder
+
+    def start(self, *words: str | float | Path) -> Running:
+        command, directory = self._command(*words)
         process = subprocess.Popen(
-            command,
+            [*self.program, *command],
             cwd=self.folder,
-            env=self.environment,
+            env=self._environment_of(words[:1]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -119,6 +198,10 @@ class Program:
             start_new_session=True,
         )
         return Running(process, directory)
+
+    def _environment_of(self, words: Sequence[str | float | Path]) -> dict[str, str]:
+        usual = {"AIPERF_DISABLE_PLUGINS": "exporters:parquet"} if self.usual_files and {"profile", "report"} & {*words} else {}
+        return usual | self.environment
 
 
 class Running:
@@ -163,7 +246,7 @@ class Running:
                 continue
         return commands
 
-    def end(self, seconds: float = 300) -> Done:
+    def end(self, seconds: float = _MOST_S) -> Done:
         try:
             out, err = self.process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:

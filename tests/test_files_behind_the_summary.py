@@ -12,11 +12,11 @@ from aiperf_command_simulate.testing import Simulator
 from program import Done, Program, Running, wait_for
 
 SOURCE = '''
-import __main__, os, signal, time
+import os, signal, sys, time
 from pathlib import Path
 from aiperf import BatchExporter
 
-if hasattr(__main__, "ReducerProcess"):  # the reducer leaves all to the end, as one does that gets no core
+if "aiperf.run.reducer_process" in sys.modules:  # the reducer leaves all to the end, as one does that gets no core
     from aiperf_reducer_columns import running
     from aiperf_reducer_columns.reduce import batches
     running._WORTH_BYTES = -1

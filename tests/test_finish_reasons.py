@@ -86,7 +86,7 @@ def words(url: str, *more: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Program]:
-    aiperf = Program(tmp_path_factory.mktemp("ends"))
+    aiperf = Program(tmp_path_factory.mktemp("ends"), parquet=True)
     with serving(list(ANSWERS.values())) as url:
         done = aiperf(*words(url, "--use-server-token-count", "--request-count", str(2 * len(ANSWERS)), "--concurrency", "1"))
     assert done.code == 0, done.err

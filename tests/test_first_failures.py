@@ -17,6 +17,7 @@ from screens import on_screen
 from wrong_servers import WrongServer
 
 WIDTHS = (80, 200)
+"""Every way is met at one of them, in turn; the other one is left to make nightly."""
 LAST = "aiperf: no request succeeded; "
 _NOTHING = answer(b'{"detail": "Not Found"}', status=404)
 _NOT_ALLOWED = answer(b'{"detail": "Method Not Allowed"}', status=405)
@@ -109,21 +110,23 @@ class Screen(NamedTuple):
         return " ".join(line.strip() for line in lines), lines
 
 
-@pytest.fixture(scope="module")
-def screens(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Screen]:
-    """Of each way at each width, and of an unknown tokenizer."""
-    folder = tmp_path_factory.mktemp("first")
+Screens = dict[tuple[str, int], Screen]
+CASES = [(way, columns) for way in WAYS for columns in WIDTHS]
+SHORT = [(way, WIDTHS[number % 2]) for number, way in enumerate(WAYS)]
+
+
+def shown(cases: list[tuple[First, int]], folder: Path) -> Screens:
+    """What is on the terminal behind each of the runs, and behind one with an unknown tokenizer at each width."""
     environment = {"TERM": "xterm-256color", "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "cache")}
     given: list[Given] = []
     about: list[tuple[str, str]] = []
     with ExitStack() as stack:
-        for way in WAYS:
-            for columns in WIDTHS:
-                place = folder / f"{len(given)}"
-                place.mkdir()
-                address, words = stack.enter_context(served(way, place))
-                given.append({"words": words, "environment": environment, "columns": columns})
-                about.append((way.about, address))
+        for way, columns in cases:
+            place = folder / f"{len(given)}"
+            place.mkdir()
+            address, words = stack.enter_context(served(way, place))
+            given.append({"words": words, "environment": environment, "columns": columns})
+            about.append((way.about, address))
         for columns in WIDTHS:
             words = ["profile", "-m", "team/model", "-u", "http://127.0.0.1:9", "--request-count", "2"]
             words += ["--artifact-dir", str(folder / f"{len(given)}")]
@@ -136,6 +139,16 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], S
         )
         for (name, address), line, each in zip(about, given, did, strict=True)
     }
+
+
+@pytest.fixture(scope="module")
+def screens(tmp_path_factory: pytest.TempPathFactory) -> Screens:
+    return shown(SHORT, tmp_path_factory.mktemp("first"))
+
+
+@pytest.fixture(scope="module")
+def other_screens(tmp_path_factory: pytest.TempPathFactory) -> Screens:
+    return shown([case for case in CASES if case not in SHORT], tmp_path_factory.mktemp("other"))
 
 
 def check(screen: Screen, begin: str, sentence: str, indent: str = "  ") -> None:
@@ -151,13 +164,7 @@ def check(screen: Screen, begin: str, sentence: str, indent: str = "  ") -> None
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make certificates")
 
 
-@needs_openssl
-@pytest.mark.parametrize("columns", WIDTHS)
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.about)
-def test_the_last_words_are_the_cause_and_the_way_out(
-    screens: dict[tuple[str, int], Screen], way: First, columns: int
-) -> None:
-    screen = screens[way.about, columns]
+def check_last_words(screen: Screen, way: First) -> None:
     sentence = way.sentence.replace("ADDRESS", screen.address)
     check(screen, LAST, sentence)
     assert screen.lines[-1] == screen.paragraph(LAST)[1][-1], "nothing comes behind it"
@@ -167,8 +174,22 @@ def test_the_last_words_are_the_cause_and_the_way_out(
 
 
 @needs_openssl
+@pytest.mark.parametrize(("way", "columns"), SHORT, ids=lambda each: each.about if isinstance(each, First) else str(each))
+def test_the_last_words_are_the_cause_and_the_way_out(screens: Screens, way: First, columns: int) -> None:
+    check_last_words(screens[way.about, columns], way)
+
+
+@pytest.mark.long
+@needs_openssl
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.about)
+def test_the_last_words_are_the_same_at_the_other_width(other_screens: Screens, way: First) -> None:
+    (screen,) = [screen for (about, _), screen in other_screens.items() if about == way.about]
+    check_last_words(screen, way)
+
+
+@needs_openssl
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_an_unknown_tokenizer_is_named_before_anything_is_sent(screens: dict[tuple[str, int], Screen], columns: int) -> None:
+def test_an_unknown_tokenizer_is_named_before_anything_is_sent(screens: Screens, columns: int) -> None:
     screen = screens["unknown tokenizer", columns]
     assert screen.code == 1 and not [line for line in screen.lines if "Traceback" in line or "phase" in line.lower()]
     told, lines = screen.paragraph("error: ")
@@ -180,8 +201,8 @@ def test_an_unknown_tokenizer_is_named_before_anything_is_sent(screens: dict[tup
 
 
 @needs_openssl
-def test_a_later_report_has_what_was_found_and_asks_nobody(screens: dict[tuple[str, int], Screen]) -> None:
+def test_a_later_report_has_what_was_found_and_asks_nobody(screens: Screens) -> None:
     """The server is gone by then."""
-    place = screens["embeddings at chat", WIDTHS[0]].place
+    place = next(screen for (about, _), screen in screens.items() if about == "embeddings at chat").place
     (did,) = run([{"words": ["report", str(place)], "environment": {}}], place)
     assert "and answers at /v1/chat/completions: use --endpoint-type chat" in " ".join(did.out.split())

@@ -7,6 +7,7 @@ the run said before is the truth; where its worker did read late, that is an int
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,17 @@ def merge_first_reads(path: Path) -> None:
     path.write_bytes(b"".join(frames))
 
 
+def fewest_reads(folder: Path) -> int:
+    """Of the requests in a journal, the reads of the one that has fewest."""
+    reads: Counter[int] = Counter()
+    for segment in folder.glob("shard-*.seg"):
+        for frame in journal.frames(segment):
+            if frame.kind == journal.CHUNKS:
+                rows = np.frombuffer(frame.payload, np.int64, frame.count * _FIELDS).reshape(frame.count, _FIELDS)
+                reads.update(rows[:, 0].tolist())
+    return min(reads.values())
+
+
 class Both:
     """What a run said, and what its report says of merged reads: the summary, the lines, and the slices."""
 
@@ -71,12 +83,15 @@ class Both:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Both, Both]:
     aiperf = Program(tmp_path_factory.mktemp("merged"))
     with running(first_token_ms=30, decode_ms=8) as one, running(first_token_ms=50, decode_ms=8) as other:
-        done = aiperf(
-            "profile", "--model", "sim", "--url", one.url, "--url", other.url, "--endpoint-type", "completions", "--streaming",
-            "--tokenizer", "builtin", "--isl", "20", "--osl", "12", "--request-count", str(REQUESTS), "--concurrency", "4",
-            "--goodput", "time_to_first_token:42", "inter_token_latency:500", "time_to_first_token:p50<42",
-            "--slice-duration", "0.5", "--export-level", "raw", "--ui", "none",
-        )  # fmt: skip
+        for _ in range(10):
+            done = aiperf(
+                "profile", "--model", "sim", "--url", one.url, "--url", other.url, "--endpoint-type", "completions",
+                "--streaming", "--tokenizer", "builtin", "--isl", "20", "--osl", "12", "--request-count", str(REQUESTS),
+                "--concurrency", "4", "--goodput", "time_to_first_token:42", "inter_token_latency:500",
+                "time_to_first_token:p50<42", "--slice-duration", "0.5", "--export-level", "raw", "--ui", "none",
+            )  # fmt: skip
+            if fewest_reads(done.artifacts / "journal") > 2:
+                break  # on a very busy machine an answer may come in two reads, and has no duration where they are one
     assert done.code == 0, done.err
     before = Both(done)
     folder = done.artifacts / "journal"

@@ -164,6 +164,13 @@ def test_a_secret_can_not_differ_between_cells(study: Any, tmp_path: Path, value
     assert "SECRET" not in done.err + done.out and not (tmp_path / "out").exists()
 
 
+def test_variants_change_what_a_file_computes(study: Any, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text('variables: {n: 1}\nbenchmark: {profiling: {concurrency: "{{ n }}"}}\n')
+    wrong = study("--config", path, "--variant", "a: variables.n=0", "--variant", "b: request-count=6")
+    assert wrong.code and "0 is not allowed" in wrong.err and "error: a: " in wrong.err, wrong.err
+
+
 def test_a_filter_of_a_file_narrows_the_best_cells(study: Any, tmp_path: Path) -> None:
     filters = "[{metricTag: time_to_first_token, op: lt, threshold: 0.0001}]"
     path = tmp_path / "run.yaml"

@@ -39,7 +39,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Without traces only the journal has when a failed request was over: its record ends with its last byte.
     """
-    aiperf = Program(tmp_path_factory.mktemp("good"))
+    aiperf = Program(tmp_path_factory.mktemp("good"), parquet=True)
     aiperf.environment["AIPERF_WORKERS"] = "2"
     with running(first_token_ms=6, decode_ms=2, decode_batch_us=0, faults=["fail=500@0.1"]) as simulator:
         done = aiperf(
@@ -388,7 +388,7 @@ def test_results_of_a_report_with_other_slices_have_no_fault(
 ) -> None:
     for folder in ("journal", "logs"):
         shutil.copytree(good / folder, copy / folder)
-    assert Program(copy.parent)("report", copy, "--slice-duration", "0.1").code == 0
+    assert Program(copy.parent, parquet=True)("report", copy, "--slice-duration", "0.1").code == 0
     found = check(copy, checks, registry)
     assert (found.faults, found.notes) == ([], [])
 
@@ -409,7 +409,7 @@ def test_results_of_another_version_are_compared_with_each_other_alone(
 
 
 def test_the_command_says_what_was_edited(good: Path, copy: Path) -> None:
-    aiperf = Program(copy.parent)
+    aiperf = Program(copy.parent, parquet=True)
     assert aiperf("validate", good).code == 0
     (copy / "journal").symlink_to(good / "journal")
     EDITS["json verdict"](copy)

@@ -60,7 +60,16 @@ def test_nor_does_a_plugin_process(hostile: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_directory_of_pythonpath_stays_importable(aiperf: Program, simulator: Simulator) -> None:
     library = aiperf.folder / "library"
     library.mkdir()
-    (library / "sitecustomize.py").write_text(f"open({str(aiperf.folder / 'imported')!r}, 'a').write('site ')\n")
+    (library / "sitecustomize.py").write_text(f"""
+import os, sys
+
+def tell():
+    open({str(aiperf.folder / "imported")!r}, "a").write("there " if {str(library)!r} in sys.path else "lost ")
+
+os.register_at_fork(after_in_child=tell)
+tell()
+""")
     aiperf.environment["PYTHONPATH"] = str(library)
     run(aiperf, simulator)
-    assert len(imported(aiperf.folder).split()) == 3  # parent, worker, reducer
+    told = imported(aiperf.folder).split()
+    assert len(told) >= 3 and set(told) == {"there"}, "of the parent, the worker and the reducer"

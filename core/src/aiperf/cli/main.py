@@ -161,9 +161,9 @@ def checked(
     if file is not None:
         scan.configuration, scan.typed_alone = file.plugin, tuple(scan.given)
         sweep = file.sweep(command.options) if canonical(command.name) == "profile" else None
-        if sweep is None:
+        if sweep is None and not any(value.option.spec.field == "variants" for value in scan.given):
             scan.add(file.values(command.options))
-        else:
+        else:  # the file is read for each cell, with the cell's values
             scan.sweep, scan.file = sweep, file.values
     scan.errors[:0] = errors
     errors = [*scan.errors, *command.miscounted(scan)]

@@ -30,8 +30,6 @@ _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.0005, 0.02
 _TAKE_S = 5.0
 """Longest time until a process takes what it is to run; one that was stopped is as one that was killed."""
 _MOST_DESCRIPTORS = 64
-_ABOVE = 1 << 9
-"""Received descriptors wait above this number, until each can get its own."""
 
 
 class Spare:
@@ -164,12 +162,14 @@ def _taken(orders: socket.socket) -> bytes:
     pieces = [begun]
     while pieces[-1]:
         pieces.append(orders.recv(1 << 16))
-    numbers, _, about = b"".join(pieces).partition(b"\n")
+    line, _, about = b"".join(pieces).partition(b"\n")
+    numbers = json.loads(line or b"[]")
     kept = orders.detach()
-    waiting = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ABOVE) for descriptor in received]
+    above = max(numbers, default=0) + 1  # they wait there until each can get its own: few files may be open
+    waiting = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, above) for descriptor in received]
     for descriptor in (kept, *received):
         os.close(descriptor)
-    for descriptor, number in zip(waiting, json.loads(numbers or b"[]"), strict=True):
+    for descriptor, number in zip(waiting, numbers, strict=True):
         os.dup2(descriptor, number)
         os.close(descriptor)
     return about

@@ -173,7 +173,6 @@ class Needs(enum.Flag):
     REPLAYED = enum.auto()  # arrivals are at the times of a recording
     EXPERIMENTAL = enum.auto()  # AIPERF_DEV_MODE or AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS is set
     ONE_ANSWER = enum.auto()  # no request asks for several answers (``n``)
-    LENGTHS = enum.auto()  # answers shall have the asked length (with a grader it is a limit)
     NUMBERS = enum.auto()  # the endpoint declares the numbers of answers that the metric has in ``needs``
 
 

@@ -226,3 +226,28 @@ def test_a_section_that_can_not_be_read_is_refused_with_its_line(tmp_path: Path,
     with pytest.raises(ConfigError) as raised:
         yaml(tmp_path, text + BASE).sweep(OPTIONS)
     assert sentence in " / ".join(raised.value.lines())
+
+
+HIDDEN = """
+variables: {key: sk-SECRET1234, header: "Bearer {{ key }}", n: 3}
+benchmark:
+  model: m
+  endpoint: {headers: {X-Token: "{{ header }}"}, url: "http://h/{{ n }}"}
+  artifacts: {user_files: [{path: a.txt, format: text, content: "{{ n }}"}]}
+"""
+
+
+def test_a_variable_of_a_secret_is_in_no_file_of_the_user(tmp_path: Path) -> None:
+    assert str(given(yaml(tmp_path, HIDDEN))["files"]).endswith('"variables": {"n": 3}}')
+    (error,) = [each for each in yaml(tmp_path, HIDDEN.replace("{{ n }}\"}]", "{{ header }}\"}]")).values(OPTIONS)
+                if isinstance(each, Exception)]  # fmt: skip
+    assert "user_files (run.yaml:6): the variable header is a part of benchmark.endpoint.headers" in error.message
+
+
+@pytest.mark.parametrize("name", ["key", "header"])
+def test_a_variable_of_a_secret_can_not_differ_between_cells(tmp_path: Path, name: str) -> None:
+    file = yaml(tmp_path, HIDDEN)
+    (error,) = [each for each in file.values(OPTIONS, {f"variables.{name}": "sk-OTHER1234"}) if isinstance(each, Exception)]
+    assert error.message.startswith(f"run.yaml: variables.{name} is a part of benchmark.endpoint.headers")
+    assert "SECRET" not in str(error) and "OTHER" not in str(error)
+    assert given(file, {"variables.n": 4})["urls"] == ["http://h/4"]

@@ -27,7 +27,6 @@ _MISSING = {
     Needs.REPLAYED: "a fixed schedule",
     Needs.EXPERIMENTAL: "the experimental switch",
     Needs.ONE_ANSWER: "one answer a request",
-    Needs.LENGTHS: "no grader",
     Needs.NUMBERS: "numbers of answers",
 }
 

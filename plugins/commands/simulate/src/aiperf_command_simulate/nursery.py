@@ -1,8 +1,10 @@
-"""Simulators that begin in milliseconds: each is a fork of a process that has imported everything.
+"""Processes that begin in milliseconds: each is a fork of one that has imported what they need.
 
-:mod:`aiperf_command_simulate.testing` starts it with a socket.  A message there is a line of JSON, :class:`Wish`, with three
-descriptors: standard output, standard error, and the pipe that tells the exit code.  The answer is a line with the process id.
-The processes end with this one, and this one with the socket.
+:class:`aiperf_command_simulate.testing.Nursery` starts this one with a socket.  A message there is a line of JSON,
+:class:`Wish`, with three descriptors: standard output, standard error, and the pipe that tells the exit code.  The answer is a
+line with the process id.  Forks that are left end with this process, and this process with the socket.
+
+As a program it is the nursery of simulators; what is given are fields of ``SimulateOptions``.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 from aiperf.parts.tools import specs, validate
@@ -29,15 +32,15 @@ _MOST_BYTES = 1 << 20
 
 
 class Wish(TypedDict):
-    """A simulator: fields of ``SimulateOptions``, and the working directory and environment of who asks."""
+    """A process: what its function is given, and the working directory and environment."""
 
-    options: dict[str, Any]
+    given: dict[str, Any]
     folder: str
     environment: dict[str, str]
 
 
-def _child(wish: Wish, out: int, err: int) -> None:
-    """The simulator; never returns."""
+def _child(play: Callable[[dict[str, Any]], int], wish: Wish, out: int, err: int) -> None:
+    """The fork; never returns."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -49,8 +52,10 @@ def _child(wish: Wish, out: int, err: int) -> None:
         os.environ.clear()
         os.environ.update(wish["environment"])
         random.seed()
-        code = serve(wish["options"])
+        code = play(wish["given"])
         sys.stdout.flush()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
     except BaseException:  # noqa: BLE001  # a process has no caller
         traceback.print_exc()
     finally:
@@ -58,11 +63,16 @@ def _child(wish: Wish, out: int, err: int) -> None:
         os._exit(code)
 
 
-class _Nursery:
-    """The forks of this process, by id, each with the pipe for its exit code."""
+class ForkServer:
+    """The forks of this process, by id, each with the pipe for its exit code.  *play*: what a fork does; its exit code.
 
-    def __init__(self, asked: socket.socket) -> None:
-        self._asked = asked
+    Collections in forks copy no page of what is imported by now.
+    """
+
+    def __init__(self, asked: socket.socket, play: Callable[[dict[str, Any]], int]) -> None:
+        gc.collect()
+        gc.freeze()
+        self._asked, self._play = asked, play
         self._forks: dict[int, int] = {}
         self._woken, self._wakes = os.pipe()
         for end in (self._woken, self._wakes):
@@ -97,7 +107,7 @@ class _Nursery:
             self._asked.close()
             for other in (end, self._woken, self._wakes, *self._forks.values()):
                 os.close(other)
-            _child(wish, out, err)
+            _child(self._play, wish, out, err)
         os.close(out)
         os.close(err)
         self._forks[pid] = end
@@ -126,16 +136,15 @@ def _warm() -> None:
         import uvloop
 
         loop = uvloop.new_event_loop()
-    options, _ = validate(SimulateOptions, specs(SimulateOptions), {"port": 0}, {})  # without a value it needs no pydantic
+    given: dict[str, Any] = {"port": 0}  # without a value no pydantic is needed
+    options, _ = validate(SimulateOptions, specs(SimulateOptions), given, {})
     Server(scenario(options), loop).close()
     loop.close()
 
 
 def main() -> None:
     _warm()
-    gc.collect()
-    gc.freeze()  # so that no collection in a fork copies the pages of all modules
-    _Nursery(socket.socket(fileno=int(sys.argv[1]))).run()
+    ForkServer(socket.socket(fileno=int(sys.argv[1])), serve).run()
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ from typing import IO, Any
 _PATIENCE_S = 60.0
 
 
-class _Fork:
-    """A simulator that a nursery forked.  *end*: the pipe that tells its exit code."""
+class Fork:
+    """A process that a nursery forked.  *end*: the pipe that tells its exit code."""
 
-    def __init__(self, pid: int, end: int, errors: IO[bytes]) -> None:
+    def __init__(self, pid: int, end: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self._end, self._errors = end, errors
+        self._end = end
 
     def poll(self, seconds: float = 0.0) -> int | None:
         """The exit code, waited for so long; None while it runs."""
@@ -42,69 +42,69 @@ class _Fork:
         if self.poll() is None:
             os.kill(self.pid, number)
 
-    def errors(self) -> str:
-        """What it wrote to standard error; of one that has ended, once."""
-        with self._errors as file:
-            file.seek(0)
-            return file.read().decode(errors="replace")
 
+class Nursery:
+    """A process that has imported what others need, and forks one when it is asked; started at the first.
 
-class _Nursery:
-    """A process that has imported the simulator, and forks one when it is asked; started at the first."""
+    *words*: of its command line, behind the interpreter *python*; the descriptor of its socket follows them.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *words: str, python: str | None = None) -> None:
+        self._words, self._python = words, python
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._asks: socket.socket
+        atexit.register(self.close)
 
     def _open(self) -> None:
         self.close()
         self._asks, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "aiperf_command_simulate.nursery", str(theirs.fileno())],
+                [self._python or sys.executable, *self._words, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
 
     def close(self) -> None:
-        """End it, with all of its simulators."""
+        """End it, with all of its forks."""
         if self._process is not None:
             self._asks.close()
             self._process.wait()
             self._process = None
 
-    def fork(self, options: dict[str, Any]) -> tuple[_Fork, str]:
-        """A simulator, and its first line; empty if it ended before."""
-        wish = {"options": options, "folder": str(Path.cwd()), "environment": dict(os.environ)}
+    def fork(
+        self, given: dict[str, Any], out: int, err: int, *,
+        folder: Path | None = None, environment: dict[str, str] | None = None,
+    ) -> Fork:
+        """A process that is *given* this, with its standard output and error; None are this process's folder and variables."""
+        wish = {
+            "given": given, "folder": str(folder or Path.cwd()),
+            "environment": dict(os.environ) if environment is None else environment,
+        }  # fmt: skip
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._open()
-            errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by _Fork.errors
-            said, out = os.pipe()
             end, ended = os.pipe()
             message = json.dumps(wish, default=str).encode() + b"\n"
-            sent = socket.send_fds(self._asks, [message], [out, errors.fileno(), ended])
+            sent = socket.send_fds(self._asks, [message], [out, err, ended])
             self._asks.sendall(message[sent:])
-            os.close(out)
             os.close(ended)
             answer = self._asks.makefile("rb", buffering=0).readline()
         if not answer:
-            raise RuntimeError("the nursery of simulators has died")
-        with os.fdopen(said) as file:
-            return _Fork(int(answer), end, errors), file.readline()
+            raise RuntimeError("the nursery has died")
+        return Fork(int(answer), end)
 
 
-_NURSERY = _Nursery()
-atexit.register(_NURSERY.close)
+_SIMULATORS = Nursery("-m", "aiperf_command_simulate.nursery")
 
 
 class Simulator:
-    """A running server.  *url* is its base URL, *pid* its process."""
+    """A running server.  *url* is its base URL, *pid* its process; *errors* gets its standard error."""
 
-    def __init__(self, url: str, process: _Fork) -> None:
+    def __init__(self, url: str, process: Fork, errors: IO[bytes]) -> None:
         self.url = url
         self.pid = process.pid
-        self._process = process
+        self._process, self._errors = process, errors
         self._said: str | None = None
 
     def truth(self, *, last: int | None = None) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Simulator:
             if self._process.poll(_PATIENCE_S) is None:
                 self._process.kill()
                 raise TimeoutError(f"the simulator did not end in {_PATIENCE_S:g} s")
-            self._said = self._process.errors()
+            self._said = _text(self._errors)
         code = self._process.poll()
         assert code is not None
         return code, self._said
@@ -162,15 +162,28 @@ def running(**options: Any) -> Iterator[Simulator]:
     Raises:
         RuntimeError: It didn't start, or had a fault of its own; the message is its standard error.
     """
-    process, line = _NURSERY.fork({"port": 0, **options})
-    _, marker, url = line.strip().partition("listening on ")
+    with tempfile.TemporaryFile() as errors:
+        yield from _running({"port": 0, **options}, errors)
+
+
+def _running(options: dict[str, Any], errors: IO[bytes]) -> Iterator[Simulator]:
+    said, out = os.pipe()
+    process = _SIMULATORS.fork(options, out, errors.fileno())
+    os.close(out)
+    with os.fdopen(said) as file:
+        _, marker, url = file.readline().strip().partition("listening on ")
     if not marker:
         process.poll(_PATIENCE_S)
-        raise RuntimeError(f"the simulator didn't start: {process.errors().strip()}")
-    simulator = Simulator(url, process)
+        raise RuntimeError(f"the simulator didn't start: {_text(errors).strip()}")
+    simulator = Simulator(url, process, errors)
     try:
         yield simulator
     finally:
-        _, errors = simulator.stop()
-    if "Traceback" in errors:
-        raise RuntimeError(f"the simulator failed:\n{errors}")
+        _, text = simulator.stop()
+    if "Traceback" in text:
+        raise RuntimeError(f"the simulator failed:\n{text}")
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")

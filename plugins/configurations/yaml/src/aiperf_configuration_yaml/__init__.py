@@ -24,6 +24,7 @@ from aiperf_configuration_yaml.shape import Names, WrongEntryError, shaped, wher
 from aiperf_configuration_yaml.sweeps import SPACE, Sweep
 from aiperf_configuration_yaml.values import FileValues, texts
 
+_SEEN = "their values stand in files and in names"
 _BEFORE_COMPUTING = ("benchmark", "variables")
 
 
@@ -93,6 +94,12 @@ class Yaml(Configuration):
         }  # fmt: skip
         reading = Reading(file, self._table_of(options), variables.plain())
         reading.whole(computed, None if whole is None else variables.computed(whole), self._name)
+        for path in parameters:
+            section, _, name = path.partition(".")
+            if section == "variables" and (secret := file.secrets.get(name.partition(".")[0])):
+                why = f"{path} is a part of {secret}, a secret, and can't differ between cells: {_SEEN}"
+                hint = "give it to all runs alike, and make a study for each value"
+                file.errors.append(UsageError(f"{self._name}: {why}", hint))
 
     def _table_of(self, options: Sequence[Option]) -> PlaceTable:
         """The options by place; made once for all cells."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from aiperf_configuration_yaml.entries import Entry
 from aiperf_configuration_yaml.names import snake
 from aiperf_configuration_yaml.shape import wrong
@@ -22,7 +24,7 @@ class Variables:
     def __init__(self, entry: Entry | None, file: str) -> None:
         self._file = file
         self._entries: dict[str, Entry] = {}
-        self._values: dict[str, Any] = {}
+        self._values: dict[str, Entry] = {}
         self._under_way: list[str] = []
         if entry is not None and entry.value is not None:
             if not isinstance(entry.value, dict):
@@ -46,29 +48,37 @@ class Variables:
             return Entry(entry.path, entry.line, [self.computed(below) for below in entry.value])
         if not isinstance(entry.value, str) or ("{{" not in entry.value and "{%" not in entry.value):
             return entry
-        return made(entry.path, entry.line, self._value(entry))
+        return self._computed(entry)
 
     def plain(self) -> dict[str, Any]:
         """All values by name."""
-        return {name: self._named(name) for name in self._entries}
+        return {name: self._named(name).plain for name in self._entries}
 
-    def _value(self, entry: Entry) -> Any:
+    def _computed(self, entry: Entry) -> Entry:
         from aiperf_rendering.expressions import BadExpression, Expressions  # Jinja2 only where a file has expressions
 
+        used: set[str] = set()
+
+        def value_of(name: str) -> Any:
+            found = self._named(name)
+            used.update((name, *found.all_variables))
+            return found.plain
+
         try:
-            return Expressions(self._named, tuple(self._entries)).value(entry.value)
+            value = Expressions(value_of, tuple(self._entries)).value(entry.value)
         except BadExpression as error:
             braces = "{{ '{{' }} stands for two braces"
             hint = braces if "variable" in str(error) else "docs/config.md says what can be computed"
             raise wrong(entry, self._file, str(error), hint) from error
+        return structs.replace(made(entry.path, entry.line, value), variables=frozenset(used))
 
-    def _named(self, name: str) -> Any:
+    def _named(self, name: str) -> Entry:
         if name not in self._values:
             entry = self._entries[name]
             if name in self._under_way:
                 raise wrong(entry, self._file, f"it is made of itself: {' → '.join([*self._under_way, name])}")
             self._under_way.append(name)
-            self._values[name] = self.computed(entry).plain
+            self._values[name] = self.computed(entry)
             self._under_way.pop()
         return self._values[name]
 

@@ -21,11 +21,22 @@ _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
 class Entry(Struct, frozen=True):
-    """A value in the file.  path: its keys, between dots.  value: a scalar, a list of entries, or entries by key as written."""
+    """A value in the file.
+
+    path: its keys, between dots.  value: a scalar, a list of entries, or entries by key as written.  variables: the names of
+    those that its expression was computed from.
+    """
 
     path: str
     line: int
     value: Any
+    variables: frozenset[str] = frozenset()
+
+    @property
+    def all_variables(self) -> frozenset[str]:
+        """The variables of the entry, and of all below it."""
+        below = self.value.values() if isinstance(self.value, dict) else self.value if isinstance(self.value, list) else ()
+        return self.variables.union(*(entry.all_variables for entry in below))
 
     @property
     def plain(self) -> Any:

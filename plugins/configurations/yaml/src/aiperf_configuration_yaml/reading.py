@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +33,7 @@ class Reading:
 
     def __init__(self, file: FileValues, table: PlaceTable, variables: Mapping[str, Any]) -> None:
         self._file, self._variables = file, variables
+        self._user_file: Entry | None = None
         self._places = Places(file, table)
         self._phases = phases = Phases(self._places)
         self._places.special |= {
@@ -69,6 +71,8 @@ class Reading:
         elif benchmark is not None:
             self._places.each(benchmark.value)
             self._keep_type()
+        if self._user_file is not None:
+            self._take_user_files(self._user_file)
 
     def _keep_type(self) -> None:
         """A phase of another type does not become a replay because the file of the data set has recorded times."""
@@ -173,12 +177,21 @@ class Reading:
 
     def _user_files(self, entry: Entry) -> None:
         """Files that an exporter renders with values of the run; their texts also know the file's variables."""
-        option = self._places.by_place.get("artifacts.user_files")
-        if option is None:
+        if "artifacts.user_files" in self._places.by_place:
+            self._user_file = entry  # which of the variables are secret is known behind all of the file
+        else:
             why = "files of the user are for the package aiperf-hook-user-files, which is not installed"
             self._file.wrong(entry, why, "drop it")
-            return
-        text = json.dumps({"files": entry.plain, "variables": self._variables})
+
+    def _take_user_files(self, entry: Entry) -> None:
+        """Variables with a secret are kept from the files, and from whatever shows the option."""
+        secrets, option = self._file.secrets, self._places.by_place["artifacts.user_files"]
+        for name in sorted(secrets):
+            if re.search(rf"\{{\{{(?:(?!\}}\}}).)*\b{name}\b", json.dumps(entry.plain)):
+                why = f"the variable {name} is a part of {secrets[name]}, a secret, and these files are for all to read"
+                self._file.wrong(entry, why, "take it out of the files")
+        shown = {name: value for name, value in self._variables.items() if name not in secrets}
+        text = json.dumps({"files": entry.plain, "variables": shown})
         self._file.given[option.spec] = OptionValue(option, self._file.where(entry), [text])
 
     def _gpu_telemetry(self, entry: Entry) -> None:

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from aiperf import UsageError
 from aiperf.sdk.configuration import Option, OptionValue
 from aiperf.sdk.descriptor import OptionSpec
+from aiperf.sdk.redaction import redact
 
 from aiperf_configuration_yaml.entries import Entry
 from aiperf_configuration_yaml.names import snake, snaked
@@ -23,12 +24,16 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class FileValues:
-    """Options set by a file, and the file's errors.  *said*: warnings that were given before, of other cells of the file."""
+    """Options set by a file, and the file's errors.  *said*: warnings that were given before, of other cells of the file.
+
+    secrets: by variable, the place that has its value and must not be seen.
+    """
 
     def __init__(self, name: str, said: set[str]) -> None:
         self.given: dict[OptionSpec, OptionValue] = {}
         self.errors: list[UsageError] = []
         self.name = name
+        self.secrets: dict[str, str] = {}
         self._said = said
 
     def named(self, entry: Entry, place: str | None = None) -> dict[str, Entry]:
@@ -47,6 +52,9 @@ class FileValues:
 
     def take(self, option: Option, entry: Entry) -> None:
         spec = option.spec
+        used = entry.all_variables
+        if used and (spec.secret or any(redact(text) != text for text in texts(entry))):
+            self.secrets |= dict.fromkeys(used, self.where(entry))
         if spec in self.given:
             self.wrong(entry, f"the same as {self.given[spec].typed}", "keep one of them")
         elif spec.arity == "none":

@@ -260,7 +260,6 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
         (Needs.PACED, any(phase.paced for phase in plan.load.phases if phase.kind == "profiling")),
         (Needs.REPLAYED, any(phase.replay is not None for phase in plan.load.phases if phase.kind == "profiling")),
         (Needs.EXPERIMENTAL, environment.experimental()),
-        (Needs.LENGTHS, plan.plugins.grader is None),
         (Needs.ONE_ANSWER, not plan.data.several_answers and not asks_several(target.extra)),
     ):
         has |= need if given else Needs.NOTHING

@@ -1,1 +1,0 @@
-"""Accuracy benchmarks: their problems, and the form in which they are asked."""

@@ -1,1 +1,0 @@
-"""The accuracy benchmark BIG-Bench Hard."""

@@ -1,1 +1,0 @@
-"""The accuracy benchmark MATH-500."""
