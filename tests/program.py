@@ -182,6 +182,7 @@ class Program:
             command += ["--artifact-dir", str(self.folder / "artifacts")]
         if self.quiet_servers and words and words[0] == "profile":
             command.append("--no-server-metrics")
+        if words and words[0] == "profile" and "--gpu-telemetry" not in words:
             command += self.quiet_gpus
         return command, Path(command[command.index("--artifact-dir") + 1]) if "--artifact-dir" in command else self.folder
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -40,11 +41,12 @@ def modules(folders: Mapping[str, Path]) -> dict[str, Path]:
     return found
 
 
-def looked_up(path: Path) -> Iterator[tuple[str, str]]:
+@cache
+def looked_up(path: Path) -> tuple[tuple[str, str], ...]:
     """(module, name) of every string of the code that is nothing but the name of a module, or of a thing in one."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and (found := _LOOKED_UP.fullmatch(node.value)):
-            yield found[1], found[2] or ""
+    values = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
+    texts = (value for value in values if isinstance(value, str))
+    return tuple((found[1], found[2] or "") for text in texts if (found := _LOOKED_UP.fullmatch(text)))
 
 
 def arrows(known: Mapping[str, Path], *, typing: bool) -> dict[str, set[str]]:

@@ -90,7 +90,8 @@ def test_a_reducer_that_fails_is_named_and_another_makes_the_report(
 ) -> None:
     folder = tmp_path / "run"
     frail.environment |= {"FAILS": at}
-    done = frail(*words(simulator, folder))
+    looks: list[str | float | Path] = ["--stats-interval", 1] if at == "live" else []  # a line of progress needs live numbers
+    done = frail(*words(simulator, folder), *looks)
     assert done.code == 1
     assert f"error: {NAME} {said}" in done.err
     assert "Traceback" not in done.err + "".join(path.read_text() for path in folder.glob("logs/*"))

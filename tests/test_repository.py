@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -44,13 +45,14 @@ REDUCER_ROOMS = ("statistics", "reduce", "report")
 """Those of the largest package."""
 
 
-def committed() -> list[Path]:
-    """The files of the checkout, new ones included, without ignored ones."""
+@cache
+def committed() -> tuple[Path, ...]:
+    """The files of the checkout, new ones included, without ignored ones.  Listed once: no test makes another."""
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("not a git checkout")
-    return [path for line in listed.stdout.splitlines() if (path := ROOT / line).is_file()]
+    return tuple(path for line in listed.stdout.splitlines() if (path := ROOT / line).is_file())
 
 
 def toml(folder: Path) -> dict[str, Any]:
@@ -82,8 +84,9 @@ def manifest(folder: Path, module: str) -> dict[str, Any]:
     return found
 
 
-def imports(path: Path, *, typing: bool = False) -> Iterator[tuple[str, str]]:
-    """(module, name) of every import, inside functions too; name "" for ``import module``.
+@cache
+def imports(path: Path, *, typing: bool = False) -> tuple[tuple[str, str], ...]:
+    """(module, name) of every import, inside functions too; name "" for ``import module``.  Read once: many tests ask.
 
     typing: those for type checkers, too.
     """
@@ -100,7 +103,7 @@ def imports(path: Path, *, typing: bool = False) -> Iterator[tuple[str, str]]:
             else:
                 yield from walk(child)
 
-    yield from walk(ast.parse(filled_in(path)))
+    return tuple(walk(ast.parse(filled_in(path))))
 
 
 def named_modules(path: Path) -> Iterator[tuple[str, str]]:

@@ -31,6 +31,12 @@ class Once(Planner):
         return len(self.space.dimensions[0].values)
 
 
+@pytest.fixture(autouse=True)
+def few_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contract gives up a planner that never ends after so many."""
+    monkeypatch.setattr("aiperf_testing.planners._MOST_PROPOSALS", 200)
+
+
 def failing(**methods: Any) -> set[str]:
     """The checks that a planner with these methods fails."""
     own = {"planner": type("Bad", (Once,), methods), "spaces": (Space((LIST,)),)}
