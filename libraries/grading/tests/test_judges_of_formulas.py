@@ -65,3 +65,16 @@ def test_lost_processes_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(engine("a", "a") for _ in range(50))
     assert len(asked) == engine_module._MOST_LOST
     assert not engine("a" * 2_000, "a")
+
+
+def test_the_engine_is_not_asked_whether_a_list_is_a_value() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def engine(expected: str, answer: str) -> bool:
+        asked.append((expected, answer))
+        return True
+
+    assert not equal("(1,2)", "3", engine) and not equal("x+1", "[a,b]", engine) and not equal("(1,2)", "(1,3)", engine)
+    assert asked == []
+    assert equal("(1,2)", "[1,2)", engine) and equal("2", "x>2", engine)
+    assert asked == [("(1,2)", "[1,2)"), ("2", "x>2")]

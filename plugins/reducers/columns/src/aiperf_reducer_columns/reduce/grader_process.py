@@ -22,7 +22,7 @@ from aiperf.sdk.grader import Case, Grade, Grader, takes_case
 from aiperf.sdk.options import EncodedOptions
 from msgspec import Struct
 
-from aiperf_reducer_columns.reduce.grading import checked_grade
+from aiperf_reducer_columns.reduce.checked_grades import checked_grade
 
 
 class Open(Struct, frozen=True, tag=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 import numpy as np
 from aiperf.parts.journal import Store
 from aiperf.parts.loading import calls, failure, load, why
@@ -16,6 +15,7 @@ from aiperf.sdk.plan import Plan
 from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.answer import Answer
+from aiperf_reducer_columns.reduce.checked_grades import checked
 
 NOT_YET = "not graded yet"
 """Of an answer that waits for a slow grader."""
@@ -106,25 +106,6 @@ def case_of(store: Store, entry: int, number: int, answer: Pending) -> Case:
         number=number, text=answer.text, reasoning=answer.reasoning, finish_reason=answer.finish_reason, usage=answer.usage,
         tool_calls=answer.tool_calls,
     )  # fmt: skip
-
-
-def checked_grade(grader: Grader, case: Case, *, whole: bool) -> Grade:
-    """The grade of *case*.  *whole*: the grader takes cases.
-
-    Raises:
-        Exception: Anything that the plugin raises, or TypeError where it gives no Grade.
-    """
-    return checked(grader.grade(case) if whole else grader.grade(case.expected, case.response))
-
-
-def checked(grade: object) -> Grade:
-    """
-    Raises:
-        TypeError, msgspec.MsgspecError: It is no Grade, or a field has a value of another type.
-    """
-    if not isinstance(grade, Grade):
-        raise TypeError(f"it gives {type(grade).__name__}, not Grade")
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(grade), type=Grade, strict=False)
 
 
 def grade_columns(grades: Mapping[int, Graded], count: int) -> dict[str, Column]:
