@@ -256,6 +256,8 @@ def test_a_later_turn_is_encoded_without_looking_back(tmp_path: Path, monkeypatc
 
 # What an endpoint can't send
 
+ANY: Any = [1]
+
 
 class Old(Plain):
     capabilities = Capabilities(multi_turn=True)
@@ -270,6 +272,11 @@ class Single(Plain):
     (Old(), Conversation("c", (Turn(),), opening=(Message.of(CALL),)), "has tools or verbatim messages"),
     (Plain(), Conversation("c", (Turn(extra={"tools": 5}),)), "tools that are no list of objects: 5"),
     (Plain(), Conversation("c", (Turn(extra={"tools": {"name": "f"}}),)), "tools that are no list of objects"),
+    (Plain(), Conversation("c", (Turn(settings=ANY),)), "turn 0 of conversation 'c' has settings that are no fields"),
+    (Plain(), Conversation("c", (Turn(settings={ANY[0]: 2}),)), "settings that are no fields of a body: {1: 2}"),
+    (Plain(), Conversation("c", (Turn(settings={"n": 1}, payload=b"{}"),)), "settings beside a whole body"),
+    (Plain(), Conversation("c", (Turn(repeat=-1),)), "turn 0 of conversation 'c' has the repeat -1"),
+    (Plain(), Conversation("c", (Turn(repeat=True),)), "has the repeat True"),
     (Plain(), Conversation("c", (Turn(), Turn(extra={"tools": [TOOL, "f"]}))), "turn 1 of conversation 'c' has tools"),
     (Old(), Conversation("c", (Turn(items=(Message.of(CALL),)),)), "has tools or verbatim messages"),
     (Single(), Conversation("c", (Turn(),), opening=(said("user", "x"),)), "has earlier messages"),

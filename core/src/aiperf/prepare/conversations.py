@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,23 @@ def has_items(conversation: Conversation) -> bool:
     return False
 
 
+def _check_problem(turn: Turn, where: str) -> None:
+    """
+    Raises:
+        BadDataset: Its settings can't yield to the user's, or the number of its repeat is none.
+    """
+    named = isinstance(turn.settings, Mapping) and all(isinstance(name, str) for name in turn.settings)
+    if not named:
+        shown = repr(turn.settings)
+        shown = shown if len(shown) <= 60 else f"{shown[:60]}…"
+        raise BadDataset(f"{where} has settings that are no fields of a body: {shown}", "give a dictionary of names and values")
+    if turn.settings and turn.payload is not None:
+        why = "which is sent as it is and yields to nothing"
+        raise BadDataset(f"{where} has settings beside a whole body (payload), {why}", "put them into the body, or drop it")
+    if turn.repeat is not None and (type(turn.repeat) is not int or turn.repeat < 0):
+        raise BadDataset(f"{where} has the repeat {turn.repeat!r}", "repeats of a problem are numbered from 0")
+
+
 def check(conversation: Conversation, can: Capabilities, kind: str) -> None:
     """
     Raises:
@@ -131,6 +148,8 @@ def check(conversation: Conversation, can: Capabilities, kind: str) -> None:
                     f"turn {index} of {where} has {media.kind}, and the endpoint type {kind!r} {takes}",
                     f"drop the row, or use an endpoint type that takes {media.kind} (aiperf plugins endpoints NAME)",
                 )
+        if turn.settings or turn.repeat is not None:
+            _check_problem(turn, f"turn {index} of {where}")
         if "tools" in turn.extra and can.verbatim:
             check_tools(turn.extra["tools"], f"turn {index} of {where}")
         for name, value in turn.headers.items():
