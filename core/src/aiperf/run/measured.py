@@ -27,6 +27,7 @@ from aiperf.sdk.plan import Plan, RunClock
 from aiperf.sdk.ui import NoUi
 
 if TYPE_CHECKING:
+    from aiperf.rundir.artifacts import RowFiles
     from aiperf.sdk.summary import Summary
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 class Measured:
     """A plan whose load is over: its journal is closed, and its summary is written.
 
-    *flag*: that of the allowed share of failures, as typed.  *hooks*: of this process.
+    *flag*: that of the allowed share of failures, as typed.  *hooks*: of this process.  *rows*: files that are made already.
     directory: of the run.  begin_ns, end_ns: monotonic instants of the first phase's begin and of the last answer, 0 where
     there was none.  aborted: requests that had no whole answer when the load ended.
     code: the exit code; until the files are written without what these add.  fault: why the results don't count, "" where they
@@ -43,10 +44,12 @@ class Measured:
     """
 
     def __init__(
-        self, plan: Plan, clock: RunClock, outcome: Outcome, directories: Directories, hooks: Hooks, flag: str
+        self, plan: Plan, clock: RunClock, outcome: Outcome, directories: Directories, hooks: Hooks, flag: str,
+        rows: RowFiles | None = None,
     ) -> None:  # fmt: skip
         self._plan, self._clock, self._outcome = plan, clock, outcome
         self._directories, self._hooks, self._flag = directories, hooks, flag
+        self._rows = rows
         self._row_failures: list[str] = []
         self._equipment: dict[str, Any] = {}
         self._summary: Summary | None = None
@@ -159,7 +162,7 @@ class Measured:
         if "put_off_ns" not in outcome.times:
             hooks.call("aiperf_summary_made", summary=summary)
         to = artifacts.target_for(plan, self._clock)
-        exporting = artifacts.Export(summary, plan, journal, to)
+        exporting = artifacts.Export(summary, plan, journal, to, self._rows)
         with watched(display, "Writing the files"):
             exporting.begin()
         try:
@@ -191,6 +194,20 @@ class Measured:
     def _save_times(self) -> None:
         times = json.dumps(self._outcome.times, indent=2)
         private(self._directories.journal / "run-times.json").write_text(times + "\n")
+
+
+def load_exporters(plan: Plan) -> None:
+    """Import what writes the results, while other processes still work."""
+    from aiperf.rundir import artifacts
+
+    artifacts.load_exporters(plan)
+
+
+def small_rows(plan: Plan, clock: RunClock) -> RowFiles:
+    """The per-request files, made now unless they are large."""
+    from aiperf.rundir.artifacts import RowFiles
+
+    return RowFiles.small(plan, clock)
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from aiperf.run.failing import Failing
 from aiperf.run.fleet import Fleet
 from aiperf.run.haste import Haste
 from aiperf.run.look import looked
-from aiperf.run.measured import Measured
+from aiperf.run.measured import Measured, load_exporters, small_rows
 from aiperf.run.phase import Phase
 from aiperf.run.place import Executed, Place, tell_closed
 from aiperf.run.progress import log_every_s
@@ -54,6 +54,7 @@ from aiperf.worker.clock import read_clocks
 
 if TYPE_CHECKING:
     from aiperf.registry.registry import Registry
+    from aiperf.rundir.artifacts import RowFiles
 
 log = logging.getLogger(__name__)
 
@@ -234,10 +235,10 @@ class PlannedRun:
         self._look()
         if self.companions:
             self.mailbox.send(self.children.reducers[0], control.PrepareSummary())
-            self.companions.rest(partial(_load_exporters, self.plan))
-        self._summarize()
+            self.companions.rest(partial(load_exporters, self.plan))
+        rows = self._summarize(later=later)
         flag = self.settings.flag("failed_threshold", "--failed-request-threshold")
-        measured = Measured(self.plan, self.clock, self.outcome, self.directories, self.hooks, flag)
+        measured = Measured(self.plan, self.clock, self.outcome, self.directories, self.hooks, flag, rows)
         self.showing.finish(measured.summary)
         self._release_reducers()
         with watched(self.display, "Writing the data set's files"):
@@ -368,20 +369,24 @@ class PlannedRun:
                 found = looked(self.plan, causes, self.servers, self.registry, self.outcome.blame)
             self._looks = {name: scrubbed(text, self.secrets.texts) for name, text in found.items()}
 
-    def _summarize(self) -> None:
-        mailbox = self.mailbox
+    def _summarize(self, *, later: bool) -> RowFiles | None:
+        """Have the summary made.  Small per-request files that would come *later* are made meanwhile, and given back."""
+        mailbox, rows = self.mailbox, None
         self._record_end()  # now with the columns
         tell_closed(self.place, self.plan, self.directories.journal, self.outcome)
         mailbox.catch_up = lambda child: [control.Finish(), *([control.Summarize()] if child.index == 0 else [])]
         mailbox.send(self.children.reducers[0], control.Summarize())
-        _load_exporters(self.plan)
+        load_exporters(self.plan)
+        if later and not mailbox.rows_wait:
+            rows = small_rows(self.plan, self.clock)
         self._wait(lambda: mailbox.summarized or mailbox.working is not None, "Making the summary")
         if mailbox.working is None:
-            return
+            return rows
         self._wait(lambda: mailbox.summarized or self.outcome.signals.count > 0, mailbox.working.what, partial(_work, mailbox))
         if not mailbox.summarized:
             mailbox.send(self.children.reducers[0], control.Hurry())
             self._wait(lambda: mailbox.summarized, "Making the summary")
+        return rows
 
     def _release_reducers(self) -> None:
         """Reducers are done, but for those that have put off rows."""
@@ -425,13 +430,6 @@ class PlannedRun:
             again = f"make the report from the journal with: aiperf report {self.directories.artifacts}"
             self.outcome.signals.say(f"aiperf: dropped; {again}")
             raise Interruption
-
-def _load_exporters(plan: Plan) -> None:
-    """Import what writes the results, while other processes still work."""
-    from aiperf.rundir.artifacts import load_exporters
-
-    load_exporters(plan)
-
 
 def _entries(data: DataPlan, journal: Path) -> Far:
     known = data.source is None and not data.name  # how many rows a file has is known at its end

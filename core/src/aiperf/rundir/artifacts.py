@@ -110,69 +110,48 @@ def export(summary: Summary, plan: Plan, journal: Path, target: Target) -> tuple
     return exporting.written, exporting.failures
 
 
-class Export:
-    """The export of a run, in parts, because the rows of a long run's per-request files take a while.
+class RowFiles:
+    """The per-request files of a run, which are made of the reducers' parts, large ones side by side.
 
-    written: what was written.  failures: a sentence on each exporter that failed.
+    failures: a sentence on each exporter that failed.
     """
 
-    def __init__(self, summary: Summary, plan: Plan, journal: Path, target: Target) -> None:
-        self._summary, self._plan, self._journal, self._target = summary, plan, journal, target
-        self._late: list[tuple[PluginRef, SummaryExporter]] = []
-        self._senders: list[tuple[PluginRef, SummaryExporter]] = []
-        self.written: list[Artifact] = []
+    def __init__(self, plan: Plan, journal: Path, target: Target) -> None:
+        self._plan, self._journal, self._target = plan, journal, target
+        self._made: list[Artifact] | None = None
         self.failures: list[str] = []
         self._note = _noted(self.failures)
 
-    def begin(self) -> None:
-        """What needs the summary alone; it prints it.
-
-        The marker of finished results is taken away first; :func:`mark_ready` puts it back when all is done.
-        """
-        with contextlib.suppress(OSError):
-            (self._target.directory / READY_FILE).unlink()
-        for reserve in self._journal.glob("part-reserve.*"):
-            reserve.unlink()
-        chosen = _summary_exporters(self._summary, self._plan, self._target, self._note)
-        self._late = [pair for pair in chosen if not pair[1].early and not pair[1].sends]
-        self._senders = [pair for pair in chosen if pair[1].sends]
-        self._run([pair for pair in chosen if pair[1].early and not pair[1].sends])
-
-    def complete(self) -> None:
-        """The rest, once the reducers have written their parts."""
-        plan, target = self._plan, self._target
-        joined = self._joined()
-        self._run(self._late)
-        datasets = exporters(plan, target, DatasetExporter, lambda told: None)  # they wrote before the load
-        early = [Artifact(exporter.label, exporter.target.file(exporter.kind)) for _, exporter in datasets]
-        self.written = [*(artifact for artifact in early if artifact.path.exists()), *joined, *self.written]
-        for artifact in self.written if plan.output.private else ():
-            artifact.path.chmod(0o600)
-
-    def send(self) -> None:
-        """What sends the files elsewhere, once all are there."""
-        self._run(self._senders)
+    @classmethod
+    def small(cls, plan: Plan, clock: RunClock) -> RowFiles:
+        """Made now, unless they are large: the reducers' parts are whole, and nothing of them depends on the summary."""
+        rows = cls(plan, Path(plan.output.journal), target_for(plan, clock))
+        if not rows._large:
+            rows.make(lambda told: None)  # of an exporter that can't be used, the export tells
+        return rows
 
     @property
-    def rest(self) -> list[str]:
-        """Names of the files that are made of the reducers' parts."""
+    def names(self) -> list[str]:
         chosen = exporters(self._plan, self._target, BatchExporter, lambda told: None)
         return [exporter.target.file(exporter.kind).name for _, exporter in chosen]
 
-    def _run(self, chosen: Iterable[tuple[PluginRef, SummaryExporter]]) -> None:
-        for ref, exporter in chosen:
-            with isolated(ref, self._note):
-                self.written += exporter.export(self._summary)
+    def make(self, note: Callable[[str], object]) -> list[Artifact]:
+        """Those that are written; a further call writes nothing.  *note*: hears of exporters that can't be used."""
+        if self._made is None:
+            self._made = self._joined(note)
+        return self._made
 
-    def _joined(self) -> list[Artifact]:
-        """The files of the reducers' parts, large ones side by side."""
-        # What is wrong with an exporter of any kind is known: one sentence is enough.
-        chosen = exporters(self._plan, self._target, BatchExporter, lambda told: told in self.failures or self._note(told))
+    @property
+    def _large(self) -> bool:
+        return sum(part.stat().st_size for part in self._journal.glob("part-*")) >= _LARGE_BYTES
+
+    def _joined(self, note: Callable[[str], object]) -> list[Artifact]:
+        chosen = exporters(self._plan, self._target, BatchExporter, note)
         reducer = self._plan.plugins.reducer
         if chosen and reducer is not None and not load(reducer).rows:
-            log.warning("%s makes no rows of requests; not written: %s", reducer, names(self.rest))
+            log.warning("%s makes no rows of requests; not written: %s", reducer, names(self.names))
             return []
-        if sum(part.stat().st_size for part in self._journal.glob("part-*")) < _LARGE_BYTES:
+        if not self._large:
             joined = list(map(self._join, chosen))
         else:
             from concurrent.futures import ThreadPoolExecutor  # 5 ms, which a short run doesn't need
@@ -197,6 +176,66 @@ class Export:
                 other.unlink(missing_ok=True)  # of an earlier report
             return Artifact(exporter.label, path)
         return None
+
+
+class Export:
+    """The export of a run, in parts, because the rows of a long run's per-request files take a while.
+
+    *rows*: the per-request files, where they may be made already.
+    written: what was written.  failures: a sentence on each exporter that failed.
+    """
+
+    def __init__(
+        self, summary: Summary, plan: Plan, journal: Path, target: Target, rows: RowFiles | None = None
+    ) -> None:  # fmt: skip
+        self._summary, self._plan, self._journal, self._target = summary, plan, journal, target
+        self._rows = RowFiles(plan, journal, target) if rows is None else rows
+        self._late: list[tuple[PluginRef, SummaryExporter]] = []
+        self._senders: list[tuple[PluginRef, SummaryExporter]] = []
+        self.written: list[Artifact] = []
+        self.failures: list[str] = []
+        self._note = _noted(self.failures)
+
+    def begin(self) -> None:
+        """What needs the summary alone; it prints it.
+
+        The marker of finished results is taken away first; :func:`mark_ready` puts it back when all is done.
+        """
+        with contextlib.suppress(OSError):
+            (self._target.directory / READY_FILE).unlink()
+        for reserve in self._journal.glob("part-reserve.*"):
+            reserve.unlink()
+        chosen = _summary_exporters(self._summary, self._plan, self._target, self._note)
+        self._late = [pair for pair in chosen if not pair[1].early and not pair[1].sends]
+        self._senders = [pair for pair in chosen if pair[1].sends]
+        self._run([pair for pair in chosen if pair[1].early and not pair[1].sends])
+
+    def complete(self) -> None:
+        """The rest, once the reducers have written their parts."""
+        plan, target = self._plan, self._target
+        # What is wrong with an exporter of any kind is known: one sentence is enough.
+        joined = self._rows.make(lambda told: told in self.failures or self._note(told))
+        self.failures += self._rows.failures
+        self._run(self._late)
+        datasets = exporters(plan, target, DatasetExporter, lambda told: None)  # they wrote before the load
+        early = [Artifact(exporter.label, exporter.target.file(exporter.kind)) for _, exporter in datasets]
+        self.written = [*(artifact for artifact in early if artifact.path.exists()), *joined, *self.written]
+        for artifact in self.written if plan.output.private else ():
+            artifact.path.chmod(0o600)
+
+    def send(self) -> None:
+        """What sends the files elsewhere, once all are there."""
+        self._run(self._senders)
+
+    @property
+    def rest(self) -> list[str]:
+        """Names of the files that are made of the reducers' parts."""
+        return self._rows.names
+
+    def _run(self, chosen: Iterable[tuple[PluginRef, SummaryExporter]]) -> None:
+        for ref, exporter in chosen:
+            with isolated(ref, self._note):
+                self.written += exporter.export(self._summary)
 
 
 def run_summary_exporters(summary: Summary, plan: Plan, target: Target) -> tuple[list[Artifact], list[str]]:
