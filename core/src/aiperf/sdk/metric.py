@@ -173,6 +173,7 @@ class Needs(enum.Flag):
     REPLAYED = enum.auto()  # arrivals are at the times of a recording
     EXPERIMENTAL = enum.auto()  # AIPERF_DEV_MODE or AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS is set
     ONE_ANSWER = enum.auto()  # no request asks for several answers (``n``)
+    GRADED = enum.auto()  # a grader compares answers
     NUMBERS = enum.auto()  # the endpoint declares the numbers of answers that the metric has in ``needs``
 
 

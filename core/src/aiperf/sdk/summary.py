@@ -95,6 +95,18 @@ class ErrorCount(Struct, frozen=True):
     count: int
 
 
+class UngradedAnswer(Struct, frozen=True, order=True):
+    """A good answer of a profiling phase that was expected and not graded.
+
+    conversation_id, turn: what was asked; *turn* from 0.  repeat: -1 where each problem is asked once.
+    """
+
+    conversation_id: str
+    turn: int
+    repeat: int
+    reason: str
+
+
 class Quantiles(Struct, frozen=True):
     """p50, p99 and maximum, in ms."""
 
@@ -364,6 +376,7 @@ class Summary(Struct, frozen=True):
     slices: in the order of time, without gaps.  urls: as listed by the user, where there are several.
     groups: of every phase, by the texts that metrics name in ``by``: phases in their order, then texts and keys by name, at
     most 1,000 keys of a text in a phase.
+    ungraded: answers that the grader left, by conversation; at most 1,000.
     telemetry: samples taken beside the load, by source.
     tables: of the plugins of the category tables, in their order.  directory: of the run's files, as an absolute path; "" in a
     summary that was not made from a run's directory.  study_id: of the study that the run is a part of, "" for a run by itself.
@@ -404,6 +417,7 @@ class Summary(Struct, frozen=True):
     directory: str = ""
     study_id: str = ""
     groups: tuple[GroupSummary, ...] = ()
+    ungraded: tuple[UngradedAnswer, ...] = ()
 
 
 SURVIVOR_SHARE = 0.01
@@ -427,5 +441,5 @@ def survivors(summary: Summary) -> list[Result]:
 __all__ = [
     "STATISTICS", "USUAL_ENDS", "Arrivals", "DeliveredLoad", "ErrorCount", "GroupSummary", "Interval", "Measurement",
     "PhaseSummary", "PluginUsed", "Quantiles", "Result", "SeriesSummary", "Slice", "SourceSummary", "Summary",
-    "TargetSummary", "UrlSummary", "survivors",
+    "TargetSummary", "UngradedAnswer", "UrlSummary", "survivors",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -70,6 +70,23 @@ class SummaryTable(Struct, frozen=True):
     package: str = ""
 
 
+class SummaryFacts(Struct, frozen=True):
+    """An object that the summary JSON has under *name*, which is taken as a table's: facts of a run that are no numbers of
+    metrics.  What JSON can't hold is an error; numbers that aren't finite are left out."""
+
+    name: _Name
+    facts: dict[str, Any]
+
+
+def checked_facts(facts: SummaryFacts) -> SummaryFacts:
+    """The facts as JSON has them.
+
+    Raises:
+        TypeError, ValueError: Something in them can't be JSON.
+    """
+    return msgspec.json.decode(msgspec.json.encode(facts), type=SummaryFacts)
+
+
 def checked_table(table: object) -> SummaryTable:
     """The table, with the types that it declares; a number of numpy becomes a float.
 
@@ -91,8 +108,8 @@ def checked_table(table: object) -> SummaryTable:
 class Tables(WithOptions[OptionsT]):
     """Makes tables of finished runs.  options: the plugin's own (None where it declares none)."""
 
-    def tables(self, evidence: Evidence) -> SummaryTable | Iterable[SummaryTable] | None:
-        """The tables of the run; None or no table where there is nothing to show.
+    def tables(self, evidence: Evidence) -> SummaryTable | Iterable[SummaryTable | SummaryFacts] | None:
+        """The tables of the run, and objects for its summary JSON; None or no table where there is nothing to show.
 
         The same evidence gives the same tables.  An exception is reported with package and name; the tables before it stay.
         """
@@ -105,4 +122,6 @@ class Tables(WithOptions[OptionsT]):
         return None
 
 
-__all__ = ["TAKEN", "Cell", "SummaryTable", "TableColumn", "Tables", "WhenShown", "checked_table"]
+__all__ = [
+    "TAKEN", "Cell", "SummaryFacts", "SummaryTable", "TableColumn", "Tables", "WhenShown", "checked_facts", "checked_table",
+]  # fmt: skip

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 
-def wilson(right: int, total: int, level: float = 0.95) -> tuple[float, float]:
+def wilson(right: float, total: float, level: float = 0.95) -> tuple[float, float]:
     """Wilson's score interval of a share, 0 to 1; (0, 1) where nothing was graded.
 
-    level: the confidence, above 0 and below 1.  Source: E. B. Wilson, Probable inference, the law of succession, and
-    statistical inference, 1927.
+    right, total: counts, or those of as many independent answers.  level: the confidence, above 0 and below 1.
+    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, 1927.
 
     Raises:
         ValueError: *right* is not from 0 to *total*, or *level* not between 0 and 1.

@@ -45,6 +45,10 @@ class BatchExporterContract:
     options: ClassVar[Any] = None
     metrics: ClassVar[tuple[Metric, ...]] = (_Duration(), _Gaps())
 
+    def batch(self) -> RecordBatch:
+        """The requests of the tests."""
+        return sample_batch()
+
     @pytest.fixture
     def target(self, tmp_path: Path) -> Target:
         return Target(tmp_path, started_wall_ns=1_700_000_000_000_000_000)
@@ -61,25 +65,25 @@ class BatchExporterContract:
         assert planned <= set(self.exporter.files), f"planned() has {shown(sorted(planned))}: give kinds of files"
 
     def test_no_requests_are_no_rows(self, target: Target) -> None:
-        empty = sample_batch().take(np.empty(0, dtype=np.int64))
+        empty = self.batch().take(np.empty(0, dtype=np.int64))
         assert self._made(target).rows(scored(self.metrics, empty)) == b"", (
             "rows of an empty batch are not empty: write a row for each request, and nothing else"
         )
 
     def test_the_same_batch_gives_the_same_bytes(self, target: Target) -> None:
         first, second = self._made(target), self._made(target)
-        batch = scored(self.metrics, sample_batch())
+        batch = scored(self.metrics, self.batch())
         assert first.header() == second.header(), (
             "two exporters begin a file differently: header must not depend on clock or chance"
         )
         rows = first.rows(batch)
         assert rows, "the exporter writes nothing for the test batch"
-        assert rows == first.rows(batch) == second.rows(scored(self.metrics, sample_batch())), (
+        assert rows == first.rows(batch) == second.rows(scored(self.metrics, self.batch())), (
             "the same batch gives other bytes: rows must depend on the batch alone"
         )
 
     def test_parts_of_a_batch_join_to_the_whole(self, target: Target) -> None:
-        batch = sample_batch()
+        batch = self.batch()
         parts = [batch.take(rows) for rows in np.array_split(np.arange(len(batch)), 3)]
         joined = b"".join(self._made(target).rows(scored(self.metrics, part)) for part in parts)
         whole = self._made(target).rows(scored(self.metrics, batch))
@@ -94,11 +98,11 @@ class BatchExporterContract:
         assert files[0] == files[1], "files of two parts differ from those of the whole: keep nothing between batches"
 
     def test_requests_of_which_nothing_is_known_are_written_too(self, target: Target) -> None:
-        self._made(target).rows(scored(self.metrics, absent(sample_batch())))
+        self._made(target).rows(scored(self.metrics, absent(self.batch())))
 
     def test_it_leaves_the_directory_to_the_kernel(self, target: Target) -> None:
         exporter = self._made(target)
-        exporter.header(), exporter.rows(scored(self.metrics, sample_batch()))
+        exporter.header(), exporter.rows(scored(self.metrics, self.batch()))
         assert list(target.directory.iterdir()) == [], (
             f"it left {shown([path.name for path in target.directory.iterdir()])}: give rows to the kernel, which"
             f" writes the files"

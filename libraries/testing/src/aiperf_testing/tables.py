@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from aiperf.sdk.table import TAKEN, SummaryTable, Tables, checked_table
+from aiperf.sdk.table import TAKEN, SummaryFacts, SummaryTable, Tables, checked_facts, checked_table
 from aiperf.sdk.verdict import Evidence
 
 from aiperf_testing.findings import unlike
@@ -26,9 +26,13 @@ class TablesContract:
     cases: ClassVar[Sequence[tuple[Evidence, Sequence[str]]]]
     options: ClassVar[Any] = None
 
-    def _made(self, evidence: Evidence) -> list[SummaryTable]:
+    def _given(self, evidence: Evidence) -> list[SummaryTable | SummaryFacts]:
         made = type(self).tables(type(self).options).tables(evidence)
-        return [checked_table(each) for each in ([made] if isinstance(made, SummaryTable) else made or ())]
+        given = [made] if isinstance(made, SummaryTable) else made or ()
+        return [checked_facts(each) if isinstance(each, SummaryFacts) else checked_table(each) for each in given]
+
+    def _made(self, evidence: Evidence) -> list[SummaryTable]:
+        return [each for each in self._given(evidence) if isinstance(each, SummaryTable)]
 
     def test_its_manifest_says_what_it_is(self) -> None:
         check_row("tables", self.tables)
@@ -42,7 +46,7 @@ class TablesContract:
         assert {bool(names) for _, names in self.cases} == {True, False}, "a run with a table and a run without"
 
     def test_a_name_is_no_other_key_of_the_summary(self) -> None:
-        taken = TAKEN.intersection(table.name for evidence, _ in self.cases for table in self._made(evidence))
+        taken = TAKEN.intersection(table.name for evidence, _ in self.cases for table in self._given(evidence))
         assert not taken, f"the summary has other things of the name {', '.join(sorted(taken))}: choose another"
 
     def test_titles_and_notes_are_one_line_each(self) -> None:
@@ -56,7 +60,7 @@ class TablesContract:
 
     def test_the_same_evidence_gives_the_same_tables(self) -> None:
         for evidence in (evidence_of_trouble(), *(each for each, _ in self.cases)):
-            assert self._made(evidence) == self._made(evidence), "the same evidence gives other tables: no clock, no chance"
+            assert self._given(evidence) == self._given(evidence), "the same evidence gives other tables: no clock, no chance"
 
     def test_without_series_no_queue_is_known(self) -> None:
         assert type(self).tables.queued(()) is None, "no series tells of a queue: give None"

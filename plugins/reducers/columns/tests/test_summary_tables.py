@@ -72,7 +72,7 @@ def made(*plugins: type[Tables[None]]) -> tuple[list[str], list[str]]:
     refs = tuple(PluginRef("tables", each.__name__.lower(), f"{__name__}:{each.__name__}", "acme", "1.2") for each in plugins)
     said: list[str] = []
     plan = sample_plan(Path("run"), tables=refs)
-    found = tables(plan, sample_evidence(), {"request_latency", *TAKEN}, said.append)
+    found, _ = tables(plan, sample_evidence(), {"request_latency", *TAKEN}, said.append)
     assert all(each.package == "acme 1.2" for each in found)
     return [each.name for each in found], said
 
@@ -102,5 +102,5 @@ def test_a_wrong_table_is_named_and_those_before_it_stay(plugin: type[Tables[Non
 def test_a_plugin_that_can_not_be_imported_is_left_out() -> None:
     said: list[str] = []
     refs = (PluginRef("tables", "gone", f"{__name__}:Gone", "acme", "1.2"),)
-    assert tables(sample_plan(Path("run"), tables=refs), sample_evidence(), (), said.append) == ()
+    assert tables(sample_plan(Path("run"), tables=refs), sample_evidence(), (), said.append) == ((), {})
     assert said[0].startswith("the plugin tables:gone of acme 1.2 can't be imported")

@@ -27,6 +27,7 @@ _MISSING = {
     Needs.REPLAYED: "a fixed schedule",
     Needs.EXPERIMENTAL: "the experimental switch",
     Needs.ONE_ANSWER: "one answer a request",
+    Needs.GRADED: "a grader",
     Needs.NUMBERS: "numbers of answers",
 }
 

@@ -19,6 +19,7 @@ from aiperf_command_validate.records import Records
 
 _SINGLE = {"unit", "avg", "lower", "upper"}
 _REASONS = ["Finish Reason", "Requests"]
+_INTERVALS = ["Metric", "ci_low", "ci_high", "ci_level"]
 _MANY = 100
 """From so many different finish reasons on, the summary counts further ones together."""
 _ENDS = (
@@ -62,6 +63,16 @@ def _phases(summary: dict[str, Any], metrics: dict[str, dict[str, Any]], name: s
             faults.add(name, f"the profiling phases' {field} requests don't add up to {tag}, {total:g}")
 
 
+def intervals(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Faults) -> None:
+    """The CSV has the confidence intervals of the JSON, sorted by tag, with four decimals."""
+    metrics = metrics_of(summary)
+    known = [metrics[tag] for tag in sorted(metrics) if "ci_low" in metrics[tag]]
+    expected = [[f"{one['ci_low']:.4f}", f"{one['ci_high']:.4f}", f"{one['ci_level']:g}"] for one in known]
+    found = [row[1:] for section in _sections(rows) if section[0] == _INTERVALS for row in section[1:]]
+    if found != expected:
+        faults.add(name, f"has {len(found)} confidence intervals that are not the {len(expected)} of the summary")
+
+
 def table(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Faults) -> None:
     """The CSV has the JSON's metrics, sorted by tag, rounded to two decimals, with the statistics that were chosen."""
     metrics, shown = metrics_of(summary), Choice.of(summary).shown
@@ -72,7 +83,7 @@ def table(summary: dict[str, Any], rows: list[list[str]], name: str, faults: Fau
     for section in sections:
         if section[0][: len(gpus.HEAD)] == gpus.HEAD:
             gpus.gpu_table(summary, section, name, faults)
-        elif section[0] not in (_REASONS, *(header for header, _, _ in tables)):
+        elif section[0] not in (_REASONS, _INTERVALS, *(header for header, _, _ in tables)):
             faults.add(name, f"has a table of {len(section[0])} columns under {','.join(section[0][:2])}…, as no run writes")
         for title in (row[0] for row in section[1:] if len(row) != len(section[0])):
             faults.add(name, f"{title}: has another number of cells than its header", kind="cells and headers")

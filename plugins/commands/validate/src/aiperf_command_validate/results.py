@@ -20,7 +20,7 @@ from aiperf_results import FinishedRun, metrics_of, open_run
 from aiperf_rows.row_files import opened
 from msgspec import Struct
 
-from aiperf_command_validate import agreement, inventory, journal, parquet, recomputed
+from aiperf_command_validate import agreement, grades, inventory, journal, parquet, recomputed
 from aiperf_command_validate import slices as time_slices
 from aiperf_command_validate.choice import Choice
 from aiperf_command_validate.faults import Fault, Faults
@@ -32,7 +32,7 @@ from aiperf_command_validate.slices import slices_of
 
 _ALWAYS = ("aiperf.json", "aiperf.csv")
 _BY_LEVEL = {"summary": _ALWAYS, "records": (*_ALWAYS, "jsonl"), "raw": (*_ALWAYS, "jsonl", "raw.jsonl")}
-_LINES = ("jsonl", "arrivals.jsonl", "raw.jsonl")
+_LINES = ("jsonl", "arrivals.jsonl", "raw.jsonl", grades.KIND)
 
 
 class Findings(Struct, frozen=True):
@@ -96,6 +96,8 @@ class _Checks:
             if ledger is not None:
                 ledger.all_records(records)
             self.parquet(records)
+        with self.comparing(grades.KIND):
+            self.grades(summary)
         for kind in self.schemas:  # documents that are compared with their schema alone
             if kind.endswith(".json") and kind not in _COMPARED and self.run.has(kind):
                 self.document(kind)
@@ -124,6 +126,7 @@ class _Checks:
         if table is not None:
             agreement.table(summary, table, self.name("aiperf.csv"), faults)
             agreement.ends(summary, table, self.name("aiperf.csv"), faults)
+            agreement.intervals(summary, table, self.name("aiperf.csv"), faults)
         if records is not None:
             agreement.records(summary, records, self.name("jsonl"), faults)
             if self.run.ours and _phases(summary, "profiling") == 1:
@@ -276,6 +279,18 @@ class _Checks:
             self.files[name] = None
         except ImportError:
             self.notes.append(f"{name} was not looked at: pip install pyarrow")
+
+    def grades(self, summary: dict[str, Any] | None) -> None:
+        """The lines of graded answers, counted again."""
+        if not self.run.has(grades.KIND):
+            return
+        counted = grades.Grades()
+        counted.read(self.lines(grades.KIND), self.name(grades.KIND), self.faults)
+        table = self.table(grades.TABLE)
+        if table is not None:
+            counted.against_table(table, self.name(grades.TABLE), self.faults)
+        if summary is not None:
+            counted.against_summary(metrics_of(summary), self.name("aiperf.json"), self.faults)
 
     def ledger(self, records: Records | None) -> Ledger | None:
         if not self.run.has("arrivals.jsonl"):

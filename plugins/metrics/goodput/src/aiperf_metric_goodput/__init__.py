@@ -21,6 +21,7 @@ _REQUIREMENTS = {
     Needs.TOKENS_IN: "an endpoint type whose input is tokenized",
     Needs.CLIENT_TOKENS: "token counts of the client, without --use-server-token-count",
     Needs.PACED: "a rate or a schedule",
+    Needs.GRADED: "--accuracy-grader",
     Needs.EXPERIMENTAL: "AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS",
 }
 

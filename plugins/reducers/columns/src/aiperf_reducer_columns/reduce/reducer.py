@@ -23,6 +23,7 @@ from aiperf.parts.segments import JournalRequest, ShardEvent, ShardReader
 from aiperf.sdk.columns import RecordBatch
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import private
+from aiperf.sdk.summary import UngradedAnswer
 from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.aside import Aside, Left, Turns, Written
@@ -35,6 +36,7 @@ from aiperf_reducer_columns.reduce.recent import Recent
 from aiperf_reducer_columns.reduce.recovery import drop_segments, prefers_segments, skip_stored
 from aiperf_reducer_columns.reduce.regrading import regraded, segments_are_whole
 from aiperf_reducer_columns.reduce.rows import RowMaker
+from aiperf_reducer_columns.reduce.ungraded import with_ungraded
 from aiperf_reducer_columns.reduce.watch import Watch
 from aiperf_reducer_columns.statistics.by_text import ByText, texts_of
 from aiperf_reducer_columns.statistics.catalogue import Catalogue, catalogue
@@ -78,7 +80,7 @@ class Reduction(Struct):
     lost: damage that took something of a request.  missing: requests that are in no file.  raw_values: (phase, tag, state) of
     the values that are kept for analyses.  plugin_folds: of metrics that have their own.  finishing: answers have a reason for
     their end; endless: good answers that were counted before that was known, and may have been cut.  pending: answers that wait
-    for a slow grader.  models: as those of a StoredBatch.
+    for a slow grader.  models: as those of a StoredBatch.  ungraded: as in the summary.
     """
 
     folds: list[tuple[int, str, Samples]] = []
@@ -100,6 +102,7 @@ class Reduction(Struct):
     plugin_folds: list[FoldState] = []
     pending: int = 0
     models: list[tuple[str, str]] = []
+    ungraded: list[UngradedAnswer] = []
 
     def add(self, stored: StoredBatch) -> None:
         """Count what a batch has beside its columns."""
@@ -355,6 +358,7 @@ class ShardReducer:
         if stored.count:
             reduction.pending += waiting(stored.grades)
             scored = self._pipeline.score(self._record_batch(stored))
+            reduction.ungraded = with_ungraded(reduction.ungraded, scored, self.plan.load.phases)
             self._pipeline.feed(scored)
             self._outlets.give(scored)
             if self.recent is not None:

@@ -27,6 +27,7 @@ from aiperf.sdk.series import MOST_SLICES, Window
 from msgspec.structs import replace
 
 from aiperf_reducer_columns.reduce.reducer import Reduction, collecting_rarely, saved_reductions
+from aiperf_reducer_columns.reduce.ungraded import least
 from aiperf_reducer_columns.report.again import begin_grading, grades_wait, reduced_again, watch_for
 from aiperf_reducer_columns.report.evidence import (
     Loops,
@@ -217,6 +218,7 @@ class Merging:
             complete=not ended.cancelled and not reasons, seed=plan.run.seed, outcomes=counts.outcomes,
             finish_reasons=dict(sorted(counts.reasons.items(), key=lambda each: (-each[1], each[0]))),
             survival=survived, slices=slices, urls=urls, groups=tuple(self.by_text.made),
+            ungraded=tuple(least(each for part in self.parts for each in part.ungraded)),
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
             telemetry=self._telemetry,
             observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
@@ -251,7 +253,8 @@ class Merging:
         )  # fmt: skip
         kept, failures = Kept(self.journal, phase.index), list[str]()
         known = replace(known, read_samples=kept.samples, read_column=kept.column)
-        summary = replace(summary, tables=tables(self.plan, known, {*TAKEN, *self.catalogue.metrics}, self._report))
+        made, facts = tables(self.plan, known, {*TAKEN, *self.catalogue.metrics}, self._report)
+        summary = replace(summary, tables=made, extra=summary.extra | facts)
         found = findings(self.plan, replace(known, summary=summary), failures.append)
         lacking = "a verdict failed, see the warnings" if failures else None if self.plan.plugins.verdicts else _NO_VERDICTS
         more = [*summary.run_warnings, *self.warnings, *sentences(found, FindingLevel.ADVICE), *failures, *summary.warnings]
