@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from aiperf_gpus.sources import SOURCES
+
 if TYPE_CHECKING:
     from aiperf import Summary
-
-SOURCES = ("gpu_dcgm", "gpu_nvml", "gpu_amd")
-"""Names of the telemetry sources of GPUs."""
 
 
 def has_gpus(summary: Summary) -> bool:

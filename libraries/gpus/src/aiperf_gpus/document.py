@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from aiperf.sdk.summary import SeriesSummary, Slice, Summary
 
-from aiperf_gpus import SOURCES
 from aiperf_gpus.fleet import Gpu, fleet
 from aiperf_gpus.series import AMD, NVIDIA
+from aiperf_gpus.sources import SOURCES
 
 STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 """Columns of the CSV.  A level has no sum, which would depend on how often it was sampled; a growth has its increase as avg."""
