@@ -141,7 +141,7 @@ def reducer(count: int) -> dict[str, float]:
         plan = plan_of(Path(folder), count, "summary")
     known, now_s = catalogue(plan, load(plan.plugins.endpoint)), 0.0
     tags, draw = [*known.metrics][:TAGS], np.random.default_rng(1)
-    watch, counts = Watch(known, plan, 0, {0: 30.0}, lambda: now_s), PhaseCounts()
+    watch, counts = Watch(known, plan, 0, {0: 30.0}, clock=lambda: now_s), PhaseCounts()
     watch.follow({0: counts}, {0: 0.0}, Buckets())
 
     def tell(number: int) -> None:

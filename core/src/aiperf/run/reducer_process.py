@@ -140,7 +140,8 @@ class ReducerProcess:
             say=lambda level, lines: self.line.send(control.LogLines(level, lines)),
             trouble=lambda sentence: self.line.send(control.Trouble(sentence)),
             moved=self._tell_live, warned=lambda: self._warnings.sentences,
-            far=self._tell_work, hurried=self._hurried, watched=self.watched, lines_s=self.lines_s,
+            far=self._tell_work, hurried=self._hurried, watched=self.watched, looked=self.looked,
+            lines_s=self.lines_s,
         )  # fmt: skip
         self.reduction = reducer_of(job.plan).begin(job)
 

@@ -71,6 +71,7 @@ class ReducerJob(Struct, frozen=True):
 
     plan: with its secret options.  journal: the directory.  clock: the run's zero, a :class:`aiperf.sdk.plan.RunClock`.
     watched: somebody looks at live numbers, which are to be folded; else folding them is a waste.
+    looked: at all of them, twice a second; else lines of progress show those with a headline, and the objectives.
     lines_s: by the index of a phase, the time between lines of progress; 0 where there are none.
     say: writes lines to the run's log, at a level of ``logging``.  trouble: ends the load early, with a sentence.  moved: to be
     called between pieces of long work; it shows how far it is.  warned: what plugins have logged in this process.
@@ -88,6 +89,7 @@ class ReducerJob(Struct, frozen=True):
     moved: Callable[[], None]
     warned: Callable[[], Iterable[str]]
     watched: bool = False
+    looked: bool = False
     lines_s: Mapping[int, float] = {}
     far: Callable[[str, int, int, str], None] = lambda what, done, of, unit: None
     hurried: Callable[[], bool] = bool

@@ -64,7 +64,7 @@ class ColumnsReduction(RunningReduction):
         tell = RequestLines(plan.run.log_level, job.say).tell if plan.run.log_level <= DEBUG else None
         return ShardReducer(
             plan, self.journal, job.index, plan.run.reducers, clock=job.clock, secret_texts=job.secrets.texts, tell=tell,
-            lines_s=job.lines_s if job.watched else None,
+            lines_s=job.lines_s if job.watched else None, looked=job.looked,
         )
 
     @property

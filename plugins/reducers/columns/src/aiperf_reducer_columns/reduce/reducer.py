@@ -138,6 +138,7 @@ class ShardReducer:
     *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, and the columns
     of every reducer are read.  *finishing*: it is known that answers of the run have a reason for their end.
     *lines_s*: seconds between lines of progress, by the index of the phase; None where nobody looks at live numbers.
+    *looked*: whether anything but these lines shows them.
     *slow*: grades what a slow grader has yet to grade; None leaves it ungraded, and counts it.  *tell*: gets each batch, beside
     the exporters.
     """
@@ -147,7 +148,7 @@ class ShardReducer:
     def __init__(
         self, plan: Plan, directory: Path, index: int, of: int, *, clock: journal.RunClock, durable: bool = True,
         finishing: bool = False, slow: SlowGrading | None = None, secret_texts: Sequence[str] = (),
-        tell: Callable[[RecordBatch], None] | None = None, lines_s: Mapping[int, float] | None = None,
+        tell: Callable[[RecordBatch], None] | None = None, lines_s: Mapping[int, float] | None = None, looked: bool = True,
     ) -> None:  # fmt: skip
         self.plan, self.journal, self.index = plan, directory, index
         self._zero_ns, self._durable = clock.started_mono_ns, durable
@@ -161,7 +162,7 @@ class ShardReducer:
         )  # fmt: skip
         self.live = self._rows.live
         known = catalogue(plan, load(plan.plugins.endpoint))
-        self.watch = None if lines_s is None else Watch(known, plan, index, lines_s)
+        self.watch = None if lines_s is None else Watch(known, plan, index, lines_s, looked=looked)
         self._pipeline = Pipeline(known, directory, str(index), groupings(plan, known), self.watch)
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
         self._writer, self._batch = ColumnsWriter(directory, index), self._new_batch()

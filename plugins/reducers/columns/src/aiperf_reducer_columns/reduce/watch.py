@@ -37,7 +37,7 @@ _LAG = "·lag"
 _KEPT = (SLIP, _LAG)
 """Values of the reducer's own that are folded beside the metrics."""
 _RECENT_PERCENTILES = (50, 90, 95, 99)
-_MOST_WAITING = 8_192
+_MOST_WAITING = 65_536
 """Values of a metric that wait until they are folded."""
 _MS = 1e-6
 _Key = tuple[int, str]
@@ -68,15 +68,17 @@ class Watch:
     """Folds for live numbers.
 
     *reducer*: its index; the first one makes the figures.  *lines_s*: seconds between lines of progress, by phase.
+    *looked*: whether anything but these lines shows the numbers; else those alone are folded that the lines have.
     """
 
     def __init__(
-        self, catalogue: Catalogue, plan: Plan, reducer: int, lines_s: Mapping[int, float],
+        self, catalogue: Catalogue, plan: Plan, reducer: int, lines_s: Mapping[int, float], *, looked: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._catalogue, self._reducer, self._clock = catalogue, reducer, clock
         self._phases = {phase.index: phase for phase in plan.load.phases}
         self._late_ns = {phase.index: late_ns(phase) for phase in plan.load.phases}
+        self._folded = None if looked else _of_lines(catalogue)
         self._waiting: dict[_Key, list[Floats]] = {}
         self._waits: dict[_Key, int] = {}
         self._listed: set[str] = set()
@@ -95,7 +97,7 @@ class Watch:
         if tag == LATE:
             late = int((values > self._late_ns[phase]).sum())
             self._late[phase] = self._late.get(phase, 0) + late
-        if tag.startswith("·") and tag not in _KEPT:
+        if tag not in _KEPT and (tag.startswith("·") or not (self._folded is None or tag.partition("·")[0] in self._folded)):
             return
         if listed:
             self._listed.add(tag)
@@ -107,7 +109,8 @@ class Watch:
 
     def add_to_plugin_fold(self, phase: int, tag: str, values: Floats) -> None:
         """Take values of a metric with a fold of its own."""
-        self._plugin_folds.add(phase, tag, values)
+        if self._folded is None or tag in self._folded:
+            self._plugin_folds.add(phase, tag, values)
 
     def add_failures(self, phase: int, batch: RecordBatch) -> None:
         """Count the failed requests of a batch of the phase."""
@@ -157,6 +160,11 @@ class Watch:
         values = values[np.isfinite(values)]
         if len(values):
             self._pieces.append((*key, key[1] in self._listed, Piece.of(values)))
+
+
+def _of_lines(catalogue: Catalogue) -> set[str]:
+    """Tags of the metrics that lines of progress show."""
+    return {tag for tag, metric in catalogue.metrics.items() if metric.headline is not None or metric.objective is not None}
 
 
 class Figures:
