@@ -14,6 +14,8 @@ _USE = {"nvidia": "nvidia_gpu_utilization", "amd": "amd_gfx_activity"}
 """The series that says how much a GPU worked."""
 _JOULES = 1e6
 """In a MJ."""
+_WHOLE = 0.98
+"""A counter that was seen for this share of the time was seen all the time."""
 _IDLE_PERCENT = 1.0
 """A GPU that never worked more is idle."""
 
@@ -23,6 +25,7 @@ class FleetEnergy(Struct, frozen=True):
 
     watts: sum of their mean powers; None where none has it.  estimated: GPUs whose energy is their mean power times the time,
     because they have no counter.  unknown: GPUs with neither.  idle: GPUs that did nothing all the time; they are counted, too.
+    partial: GPUs whose counter was seen for a part of the time, with its length in s: the rest of their energy is not counted.
     """
 
     gpus: tuple[Gpu, ...]
@@ -32,6 +35,7 @@ class FleetEnergy(Struct, frozen=True):
     estimated: tuple[Gpu, ...] = ()
     unknown: tuple[Gpu, ...] = ()
     idle: tuple[Gpu, ...] = ()
+    partial: tuple[tuple[Gpu, float], ...] = ()
 
     @property
     def average_watts(self) -> float | None:
@@ -60,8 +64,16 @@ def energy(gpus: Sequence[Gpu], vendor: str, seconds: float | None) -> FleetEner
         counted = True
     known = [mean for gpu in own if (mean := gpu.statistic(power, "avg")) is not None]
     idle = [gpu for gpu in own if _is_idle(gpu, vendor)]
-    apart = tuple(estimated), tuple(unknown), tuple(idle)
+    covered = [(gpu, _covered_s(gpu, counter)) for gpu in own]
+    partial = tuple((gpu, span_s) for gpu, span_s in covered if span_s is not None and span_s < _WHOLE * seconds)
+    apart = tuple(estimated), tuple(unknown), tuple(idle), partial
     return FleetEnergy(tuple(own), seconds, joules if counted else None, watts if known else None, *apart)
+
+
+def _covered_s(gpu: Gpu, counter: str) -> float | None:
+    """The time in s from the first to the last value of the counter; None where it doesn't grow."""
+    total, rate = gpu.statistic(counter, "total"), gpu.statistic(counter, "rate")
+    return total / rate if total and rate else None
 
 
 def _is_idle(gpu: Gpu, vendor: str) -> bool:

@@ -9,6 +9,7 @@ from aiperf_table_gpus import GpuTables
 from aiperf_table_gpus.codes import reasons
 from aiperf_table_gpus.contract import GpuTablesContract, evidence, series
 from aiperf_table_gpus.options import TableOptions
+from msgspec.structs import replace
 
 
 class TestItKeepsTheContract(GpuTablesContract):
@@ -61,6 +62,16 @@ def test_the_totals_say_what_energy_was_divided_by() -> None:
     )
 
 
+def test_a_gpu_that_was_seen_for_a_part_of_the_phase_is_said() -> None:
+    given = evidence(series("nvidia_energy_consumption", 0.002))
+    (phase,) = (each for each in given.summary.phases if each.index == given.phase.index)
+    seconds = (phase.end_ns - phase.start_ns) / 1e9
+    stats = {"total": 0.002, "rate": 0.002 / (seconds / 4)}
+    part = evidence(replace(series("nvidia_energy_consumption", 0.002), stats=stats))
+    note = f"Energy of a part of the phase, and more was drawn: GPU 0 H100 on node ({seconds / 4:.1f} of {seconds:.1f} s)."
+    assert note in tables(part)["gpu_totals"].notes
+
+
 def test_instances_of_a_gpu_are_one_gpu_of_the_totals() -> None:
     parts = [series("nvidia_energy_consumption", 0.002, mig=mig) for mig in ("3", "4")]
     found = tables(evidence(*parts))
@@ -75,6 +86,12 @@ def test_gpus_of_this_machine_beside_a_server_elsewhere_are_said() -> None:
     (host,) = {url.partition("://")[2].partition(":")[0] for url in given.plan.target.urls}
     note = f"These are the GPUs of this machine, and the server is at {host}."
     assert (note in tables(given)["gpu_totals"].notes) is (host not in ("127.0.0.1", "localhost"))
+
+
+def test_the_dashboard_without_its_display_is_said() -> None:
+    given = evidence(series("nvidia_power_usage", 300.0))
+    assert tables(given, ["dashboard"])["gpu_totals"].notes[-1].startswith("The dashboard of GPUs is a part of --ui dashboard")
+    assert not any("dashboard" in note for note in tables(given, [])["gpu_totals"].notes)
 
 
 def test_a_bit_without_a_name_is_a_number() -> None:

@@ -11,10 +11,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from aiperf.sdk.snapshot import LiveSeries
 from aiperf.testing import UiContract
 from aiperf_ui_dashboard import Dashboard
 from aiperf_ui_dashboard.board import TITLES, Board
 from aiperf_ui_dashboard.testing import CANARY, LITERAL, LOG, REASON, picture, snapshot
+from msgspec.structs import replace
 from textual.geometry import Region
 from textual.pilot import Pilot
 
@@ -58,6 +60,26 @@ def screen(board: Board) -> str:
     for node in texts:
         lines.setdefault(float(node.get("y", 0)), []).append((float(node.get("x", 0)), "".join(node.itertext())))
     return "\n".join("".join(text for _, text in sorted(pieces)) for _, pieces in sorted(lines.items())).replace("\xa0", " ")
+
+
+def test_it_may_begin_with_the_telemetry_of_gpus() -> None:
+    """As ``--gpu-telemetry dashboard`` asks; the GPUs' numbers come later than the server's."""
+    watts = LiveSeries("gpu_dcgm", "nvidia_power_usage", 312.5, "W", {"gpu": "0"}, "http://node:9400/metrics", "gauge")
+
+    async def run() -> None:
+        board = Board(lambda what: None)
+        async with board.run_test(size=(120, 40)) as pilot:
+            board.open_telemetry("gpu_")
+            board.next_run("m  chat  http://127.0.0.1:8000")
+            board.take(snapshot(1))
+            await pilot.pause()
+            assert "Telemetry: server_metrics" in screen(board)
+            later = snapshot(2)
+            board.take(replace(later, series=(*later.series, watts)))
+            await pilot.pause()
+            assert "Telemetry: gpu_dcgm" in screen(board) and "nvidia_power_usage" in screen(board)
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("size", SIZES, ids="{0[0]}x{0[1]}".format)

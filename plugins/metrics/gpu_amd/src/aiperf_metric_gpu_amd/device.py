@@ -12,6 +12,7 @@ from aiperf.sdk.telemetry import Point
 from aiperf_gpus.series import AMD
 
 _GB_PER_MIB = 1.048576e-3
+"""The library counts memory in MiB."""
 _IN_DEGREES = 26
 """Libraries from this version on give temperatures in °C, earlier ones in thousandths."""
 _Read: TypeAlias = Callable[[], float | None]
@@ -91,7 +92,7 @@ class AmdDevice:
         return None if used is None else used * _GB_PER_MIB
 
     def _temperature(self) -> float | None:
-        """Of the junction, which the library calls hotspot, too."""
+        """Temperature of the junction, which the library calls hotspot, too."""
         kinds = self._smi.AmdSmiTemperatureType
         sensor = kinds.JUNCTION if hasattr(kinds, "JUNCTION") else kinds.HOTSPOT
         read = self._smi.amdsmi_get_temp_metric(self._handle, sensor, self._smi.AmdSmiTemperatureMetric.CURRENT)

@@ -10,6 +10,7 @@ from aiperf.sdk.summary import Summary
 from aiperf.sdk.table import Cell, SummaryTable, TableColumn, Tables, WhenShown
 from aiperf_gpus.energy import VENDORS, FleetEnergy, energy
 from aiperf_gpus.fleet import Gpu, fleet
+from aiperf_gpus.items import DASHBOARD
 from aiperf_gpus.series import AMD, NVIDIA
 
 from aiperf_table_gpus.codes import reasons
@@ -51,6 +52,9 @@ class GpuTables(Tables[TableOptions]):
         seconds = (phase.end_ns - phase.start_ns) / 1e9
         rows: list[tuple[Cell, ...]] = [("length of the phase", "s", seconds)]
         notes = [*_exporters(summary), *_elsewhere(evidence, gpus)]
+        ui = evidence.plan.plugins.ui
+        if self.options is not None and self.options.items.dashboard and (ui is None or ui.name != DASHBOARD):
+            notes.append("The dashboard of GPUs is a part of --ui dashboard; without it these tables come at the end.")
         for vendor in VENDORS:
             found = energy(gpus, vendor, seconds)
             if found is not None:
@@ -105,6 +109,9 @@ def _notes(found: FleetEnergy) -> Iterator[str]:
         yield f"Energy from mean power, for want of a counter: {named(found.estimated)}."
     if found.unknown:
         yield f"Neither power nor energy, and not in the total: {named(found.unknown)}."
+    if found.partial:
+        parts = ", ".join(f"{gpu.title} ({span_s:.1f} of {found.seconds:.1f} s)" for gpu, span_s in found.partial)
+        yield f"Energy of a part of the phase, and more was drawn: {parts}."
     if found.idle:
         yield f"Idle all the time, and in the total: {named(found.idle)}."
 

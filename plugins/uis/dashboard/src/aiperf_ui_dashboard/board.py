@@ -105,6 +105,8 @@ class Board(App[None], inherit_bindings=False):
         self._history = History()
         self._charted, self._table_s = (-1, 0, 0), -1e9
         self._source = ""
+        self._first, self._wanted = OVERVIEW, ""
+        """The view of the first snapshot, and how the name of the source begins that it shows, until there is one."""
         self._lines = deque[Line](maxlen=LOG_LINES)
         self._log_changed = False
         self._note: Span | None = None
@@ -130,13 +132,17 @@ class Board(App[None], inherit_bindings=False):
         self._snapshot = snapshot
         self._history.add(snapshot)
         if first and not self._moved:
-            self._view = OVERVIEW
+            self._view = self._first
         if new_phase or snapshot.last:
             self._table_s = -1e9
         if first:
             self._arrange()
         else:
             self._refresh_panes()
+
+    def open_telemetry(self, source: str) -> None:
+        """Begin with the view of telemetry, and of the source whose name begins so."""
+        self._first, self._wanted = TELEMETRY, source
 
     def say(self, text: str, style: str = "warn", *, lasting: bool = False) -> None:
         """Show a sentence at the top right, for some seconds or until the next one."""
@@ -286,6 +292,9 @@ class Board(App[None], inherit_bindings=False):
         if not sources:
             pane.show([(("No telemetry source has sent a number yet.", "dim"),)])
             return
+        wanted = next((name for name in sources if self._wanted and name.startswith(self._wanted)), "")
+        if wanted:
+            self._source, self._wanted = wanted, ""
         if self._source not in sources:
             self._source = next(iter(sources))
         at = list(sources).index(self._source)

@@ -35,6 +35,8 @@ class Screen:
         plan = run.plan
         self._snapshot = None
         self._pictures = str(plan.output.artifacts) if Path(plan.output.artifacts).is_dir() else "."
+        if any("dashboard" in (options.values.get("gpu_telemetry") or ()) for options in plan.plugins.options.values()):
+            self.board.call_later(self.board.open_telemetry, "gpu_")
         words = (", ".join(plan.target.models), plan.plugins.endpoint.name, ", ".join(plan.target.urls))
         self.board.call_later(self.board.next_run, "  ".join(word for word in words if word))
 
