@@ -31,6 +31,7 @@ def gathered(packages: list[Path]) -> dict[str, Any]:
     extras: dict[str, list[str]] = {}
     plugins: dict[str, str] = {}
     flags: dict[str, str] = {}
+    manifests: list[tuple[dict[str, Any], str]] = []
     for path, project in sorted(projects.items(), key=lambda item: str(item[1]["project"]["name"])):
         name, version = project["project"]["name"], project["project"]["version"]
         major, minor = map(int, version.split(".")[:2])
@@ -45,11 +46,31 @@ def gathered(packages: list[Path]) -> dict[str, Any]:
             extras.setdefault(extra, []).append(f"{name}[{extra}]{allowed}")
         for file in path.glob("src/*/aiperf.yaml"):
             if path.parent.parent.name == "plugins":
-                _take(yaml.safe_load(file.read_text()), name, plugins, flags)
+                manifests.append((yaml.safe_load(file.read_text()), name))
+                _take(*manifests[-1], plugins, flags)
+    _take_lent(manifests, _lent(packages), flags)
     extras = dict(sorted(extras.items()))
     extras["all"] = [f"{NAME}[{','.join(extras)}]"]
     found = {"plugins": dict(sorted(plugins.items())), "flags": dict(sorted(flags.items()))}
     return {"requires": requires, "extras": extras, **found}
+
+
+def _lent(packages: list[Path]) -> dict[str, Any]:
+    """The option groups of libraries, which packages with plugins name."""
+    found: dict[str, Any] = {}
+    for path in packages:
+        for file in path.glob("src/*/aiperf.yaml") if path.parent.name == "libraries" else ():
+            found |= yaml.safe_load(file.read_text()).get("option_groups", {})
+    return found
+
+
+def _take_lent(manifests: list[tuple[dict[str, Any], str]], lent: dict[str, Any], flags: dict[str, str]) -> None:
+    """Add the flags of libraries' option groups, each with the first package that has it."""
+    for manifest, package in manifests:
+        named = (name for row in manifest["plugins"] for name in row.get("option_groups", ()))
+        for option in (option for name in named for option in lent.get(name, ())):
+            for flag in option["flags"]:
+                flags.setdefault(flag, package)
 
 
 def _take(manifest: dict[str, Any], package: str, plugins: dict[str, str], flags: dict[str, str]) -> None:

@@ -727,6 +727,25 @@ HELD = {
     "packed test cases of LiveCodeBench": (
         "test_grader_code_execution.py::test_packed_test_cases_are_text_and_nothing_else",
     ),
+    # Accuracy benchmarks
+    "examples of `aime`": ("test_dataset_aime.py::test_examples_are_other_problems_of_the_split",),
+    "examples of `mmlu_pro`, `aime`, `hellaswag`, `bigbench` on types with roles": (
+        "test_dataset_mmlu_pro.py::test_examples_have_their_reasoning",
+        "test_dataset_hellaswag.py::test_examples_are_of_different_activities",
+        "test_dataset_bigbench.py::test_examples_are_those_of_the_subtask",
+    ),
+    "fewer examples in the data than asked for": ("test_problems.py::test_options_out_of_range_get_a_sentence",),
+    "options that a benchmark has no use for": ("test_problems.py::test_forms_that_a_protocol_lacks_are_refused",),
+    "tasks of `math_500`": ("test_dataset_math_500.py::test_a_subject_is_a_task",),
+    "activities of `hellaswag`": ("test_dataset_hellaswag.py::test_activities_are_tasks_in_any_case",),
+    "number of problems": ("test_benchmark_runs.py::test_a_benchmark_asks_each_problem_once",),
+    "which problem an answer belongs to": ("test_problems.py::test_a_problem_keeps_its_identity_in_other_files",),
+    "temperature and seed": ("test_problems.py::test_repeats_come_pass_after_pass_with_seeds_of_their_own",),
+    "data of LiveCodeBench": ("test_dataset_lcb_codegeneration.py::test_a_release_is_some_files",),
+    "data of a machine without a network": (
+        "test_problems.py::test_without_a_network_the_command_to_fetch_is_named",
+        "test_benchmark_runs.py::test_mmlu_is_fetched_and_then_read_without_a_network",
+    ),
     # HTTP API
     "who may ask": (
         "test_pages.py::test_only_names_of_this_server_are_answered",

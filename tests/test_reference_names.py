@@ -27,6 +27,7 @@ LISTS = {
     "public_dataset_loader": "datasets", "dataset_sampler": "samplers", "timing_strategy": "schedules",
     "arrival_pattern": "arrivals", "ramp": "ramps", "ui": "uis",
     "url_selection_strategy": "url_strategies", "gpu_telemetry_collector": "telemetry", "accuracy_grader": "graders",
+    "accuracy_benchmark": "datasets",
 }  # fmt: skip
 """Our categories for those of the reference."""
 SAME = {"user_centric_rate": "user_centric", "dcgm": "gpu_dcgm", "pynvml": "gpu_nvml", "amdsmi": "gpu_amd"}
@@ -177,7 +178,7 @@ def test_every_name_of_a_list_is_here_or_has_a_row() -> None:
 
 def test_a_name_that_a_later_version_has_is_answered_where_it_is_typed() -> None:
     asked = {kind: LISTS[kind] for kind in ("endpoint", "custom_dataset_loader", "public_dataset_loader", "ramp", "ui",
-             "accuracy_grader")} | {"accuracy_benchmark": "datasets"}  # fmt: skip
+             "accuracy_grader", "accuracy_benchmark")}  # fmt: skip
     for kind, category in asked.items():
         have = set(installed(category))
         for name in reference("names")[kind]:

@@ -356,6 +356,6 @@ def _refuse_unused(draft: Draft, used: set[str]) -> None:
         names = sorted({repr(key.partition(":")[2]) for key in keys if key.startswith(f"{category}:")})
         owner = f"{singular(category)} plugin{'s' if len(names) > 1 else ''} {' and '.join(names)}"
         instead = next((repr(ref.name) for ref in draft.used if ref.category == category), "none")
-        draft.refuse(
-            f"{flag} belongs to the {owner}; this run uses {instead}", f"drop {flag}, or choose {' or '.join(names)}"
-        )
+        option = sources.choosing(draft, keys)
+        choose = f"add {option}, which chooses one" if option else f"choose {' or '.join(names)}"
+        draft.refuse(f"{flag} belongs to the {owner}; this run uses {instead}", f"drop {flag}, or {choose}")

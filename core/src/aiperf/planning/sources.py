@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
@@ -231,6 +231,16 @@ def _named(draft: Draft, option: str, path: Path | None, timestamped: bool) -> S
         return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data, once, grader)
     draft.missing.add("datasets")
     return None
+
+
+def choosing(draft: Draft, keys: Iterable[str]) -> str:
+    """The flag that chooses every one of these plugins, where they are data sets with an option of their own; else ""."""
+    found = set()
+    for category, _, name in (key.partition(":") for key in keys):
+        plugin = draft.registry.find(category, name) if category == "datasets" else None
+        found.add("format" if plugin is None else plugin.capabilities.get("selected_by", "format"))
+    (one, *others) = found or {"format"}
+    return "" if others or one == "format" else draft.flag(_SELECTING[one])
 
 
 def _timestamped(row: dict[str, Any]) -> bool:

@@ -82,7 +82,7 @@ def _made(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None, kept
         store = entries.promised or entries.whole()
         total = entries.whole().entries if promise is None else promise.count
         with blamed(plugins.dataset, "can't tell of its source"):
-            facts = dataset.source_facts() if promise is None else {}
+            facts = dataset.source_facts()
         plan = _with_entries(plan, order, total).replacing(facts=facts)
         _check_encoding(plan, store.max_turns)
         if promise is None or promise.turns is not None:

@@ -112,6 +112,8 @@ def discover() -> Discovery:
         groups |= package.manifest.option_groups
         if name == KERNEL:
             options = package.manifest.options
+    for package in packages:
+        package.lend(groups)
     candidates = [plugin for package in packages for plugin in package.descriptors(groups)]
     return Discovery(tuple(candidates), options, tuple(problems), tuple(stamps.values()))
 
@@ -139,6 +141,17 @@ class _Package:
         except ManifestError as error:
             self._cause = f"its manifest {self._where} {error}"
         self._first_party = self._name in suite or (not suite and self.manifest.first_party == self._name)
+
+    def lend(self, groups: dict[str, tuple[OptionSpec, ...]]) -> None:
+        """Add the option groups that its rows name and no distribution with plugins has: those of libraries."""
+        rows = (row for row in self.manifest.plugins if isinstance(row, dict))
+        named = [name for row in rows for name in row.get("option_groups") or () if isinstance(name, str)]
+        for top in {name.partition(":")[0].partition(".")[0] for name in named if name not in groups}:
+            with contextlib.suppress(ManifestError):  # the row then lacks its group, and says so
+                for path, loader in self._beside(top) or ():
+                    text = self._text(path, loader)
+                    if text is not None:
+                        groups |= manifest.read(text).option_groups
 
     def descriptors(self, groups: Mapping[str, tuple[OptionSpec, ...]]) -> Iterator[Descriptor]:
         """All plugins of the distribution; a plugin without entry point or manifest row is broken.
@@ -208,18 +221,25 @@ class _Package:
     def _places(self, tops: list[str], missing: list[str]) -> Iterator[tuple[str, object]]:
         """Paths where the manifest may be, with their loaders; packages that aren't there go to *missing*."""
         for top in tops:
-            try:
-                spec = importlib.util.find_spec(top)
-            except (ImportError, ValueError, AttributeError):
-                spec = None
-            if spec is None:
+            beside = self._beside(top)
+            if beside is None:
                 missing.append(top)
-                continue
-            for location in spec.submodule_search_locations or ():
-                yield os.path.join(location, manifest.FILE_NAME), spec.loader  # noqa: PTH118  a loader of zips wants strings
+            yield from beside or ()
         for file in self._distribution.files or ():
             if file.name == manifest.FILE_NAME and len(file.parts) <= 2:
                 yield str(file.locate()), None
+
+    @staticmethod
+    def _beside(top: str) -> list[tuple[str, object]] | None:
+        """Paths of the manifest in a top-level package, with their loaders; None where there is no such package."""
+        try:
+            spec = importlib.util.find_spec(top)
+        except (ImportError, ValueError, AttributeError):
+            return None
+        if spec is None:
+            return None
+        places = spec.submodule_search_locations or ()
+        return [(os.path.join(place, manifest.FILE_NAME), spec.loader) for place in places]  # noqa: PTH118  zips want strings
 
     def _text(self, path: str, loader: object) -> bytes | None:
         stamp = Stamp.of(path)

@@ -145,7 +145,7 @@ class Dataset(Generic[OptionsT]):
     def source_facts(self) -> dict[str, Any]:
         """What the results tell of the source, JSON values by name: revision, files, rows that were skipped.  {} is nothing.
 
-        Asked once the iteration is over; not where requests are sent while conversations are still made.
+        Asked once the iteration is over; behind a promise before it, because requests may be sent while it goes on.
         """
         return {}
 

@@ -174,6 +174,7 @@ class Needs(enum.Flag):
     EXPERIMENTAL = enum.auto()  # AIPERF_DEV_MODE or AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS is set
     ONE_ANSWER = enum.auto()  # no request asks for several answers (``n``)
     GRADED = enum.auto()  # a grader compares answers
+    LENGTHS = enum.auto()  # answers shall have the asked length (with a grader it is a limit)
     NUMBERS = enum.auto()  # the endpoint declares the numbers of answers that the metric has in ``needs``
 
 

@@ -28,6 +28,7 @@ _MISSING = {
     Needs.EXPERIMENTAL: "the experimental switch",
     Needs.ONE_ANSWER: "one answer a request",
     Needs.GRADED: "a grader",
+    Needs.LENGTHS: "no grader",
     Needs.NUMBERS: "numbers of answers",
 }
 

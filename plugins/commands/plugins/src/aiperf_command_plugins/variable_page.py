@@ -86,6 +86,8 @@ KERNEL = (
 """Name, default, values and meaning of the kernel's variables; whether the reference lacks it.  A test compares the names with
 those in the source."""
 _ELSEWHERE = (
+    ("AIPERF_ACCURACY_CANCEL_RESULT_WAIT_SEC", "Ctrl-C keeps what is graded, and `aiperf report` grades the rest"),
+    ("AIPERF_ACCURACY_LCB_GRADE_TIMEOUT_MAX_S", "300 s for all test cases of an answer"),
     ("AIPERF_API_SERVER_CORS_ORIGINS", "no other origin may read answers: a page of one would read a run of this machine"),
     ("AIPERF_API_SERVER_SHUTDOWN_TIMEOUT", "the end waits for no client"),
     ("AIPERF_HTTP_CONNECTION_LIMIT", "no limit but that of open files, which is raised or named; `--concurrency`"),
@@ -138,7 +140,6 @@ _ELSEWHERE = (
 
 
 _LATER = (
-    ("AIPERF_ACCURACY_*", "accuracy benchmarks"),
     ("AIPERF_AGENTX_*, AIPERF_DAG_*, AIPERF_DATASET_WEKA_*, AIPERF_DATASET_TRACELAB_*", "the replay of agents' traces"),
     ("AIPERF_API_SERVER_*", "the HTTP API of a run"),
     ("AIPERF_NETWORK_LATENCY_*", "latency of the network"),

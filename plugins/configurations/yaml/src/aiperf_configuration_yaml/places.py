@@ -17,7 +17,7 @@ LATER = {
     "otel": "it is for the package aiperf-exporter-otel, which is not installed",
     "mlflow": "it is for the package aiperf-exporter-mlflow, which is not installed",
     "wandb": "it is for the package aiperf-exporter-wandb, which is not installed",
-    "accuracy": "accuracy benchmarks come with later packages of data sets and graders",
+    "accuracy": "it is for accuracy benchmarks (aiperf-dataset-mmlu, for one), none of which is installed",
     "server_metrics": "it is for the package aiperf-companion-telemetry, which is not installed",
 }
 """Sections of the reference without options here, and what they wait for; they may stand switched off."""

@@ -59,7 +59,7 @@ class Parts:
         """
         if not path.is_dir():
             return [path]
-        path = _snapshot_in(path, self._public.revision)
+        path = snapshot_in(path, self._public.revision)
         files = {str(file.relative_to(path)): file for file in sorted(path.rglob("*")) if file.is_file()}
         readable = [name for name in files if _readable(name)]
         chosen = self.chosen(Listing(self._public.repository, "", files=tuple(map(HubFile, files))))
@@ -119,8 +119,12 @@ def _readable(name: str) -> bool:
     return name.endswith(ENDINGS)
 
 
-def _snapshot_in(path: Path, revision: str) -> Path:
-    """The commit's folder, where *path* is a repository's folder of the hub's cache."""
+def snapshot_in(path: Path, revision: str) -> Path:
+    """The commit's folder, where *path* is a repository's folder of the hub's cache; else *path*.
+
+    Raises:
+        BadDataset: It has several commits, none of them the revision.
+    """
     snapshots = path / "snapshots"
     if not snapshots.is_dir():
         return path

@@ -109,11 +109,6 @@ LATER_OPTIONS = {
         " --isl-steps --osl-min --osl-max --osl-steps",
     ),
     **_later(
-        "accuracy benchmarks",
-        "--accuracy-tasks --accuracy-n-shots --accuracy-enable-cot --accuracy-no-enable-cot"
-        " --accuracy-system-prompt --accuracy-verbose",
-    ),
-    **_later(
         "the replay of agents' traces",
         "--scenario --unsafe-override --agentic-cache-warmup-duration --agentic-warmup-grace-period --burst-phase-starts"
         " --trajectory-start-min-ratio --trajectory-start-max-ratio --trace-idle-gap-cap-seconds --system-idle-gap-cap-seconds"
@@ -145,19 +140,10 @@ PLUGINS = {
     },
     "datasets": {
         **_later("the replay of agents' traces", "weka_trace tracelab dag_jsonl weka_hf semianalysis_cc_traces_*"),
-        **_later(
-            "accuracy benchmarks",
-            "mmlu mmlu_pro aime aime24 aime25 hellaswag bigbench math_500 gsm8k gpqa_diamond lcb_codegeneration",
-        ),
         **_each("sharegpt", "use --public-dataset sharegpt"),
     },
     "planners": _later("the search for a load", "adaptive_search bayesian optuna monotonic_sla smooth_isotonic"),
     "ramps": {"poisson": "steps at random instants would make no two runs alike: use linear, or a package of your own"},
-    "graders": _later(
-        "accuracy benchmarks",
-        "exact_match math multiple_choice code_execution lighteval_expr lighteval_latex lighteval_gpqa lighteval_gsm8k"
-        " mmlu_pro",
-    ),
 }  # fmt: skip
 """By category, patterns of names of the reference that no package has, and what to do instead."""
 

@@ -76,7 +76,7 @@ class OslMismatch(Metric):
     title = "OSL Mismatch Diff %"
     unit = Unit.PERCENT
     needs = ("output_sequence_length",)
-    requires = Needs.TOKENS_OUT | Needs.ONE_ANSWER
+    requires = Needs.TOKENS_OUT | Needs.ONE_ANSWER | Needs.LENGTHS
 
     def column(self, batch: RecordBatch) -> Column:
         requested = batch["requested_tokens"]
@@ -96,7 +96,7 @@ class OslMismatchCount(Metric):
     title = "OSL Mismatch Count"
     unit = Unit.REQUESTS
     needs = ("output_sequence_length",)
-    requires = Needs.TOKENS_OUT | Needs.ONE_ANSWER
+    requires = Needs.TOKENS_OUT | Needs.ONE_ANSWER | Needs.LENGTHS
     fold = Aggregation.SUM
     per_record = False
 

@@ -261,6 +261,7 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
         (Needs.REPLAYED, any(phase.replay is not None for phase in plan.load.phases if phase.kind == "profiling")),
         (Needs.EXPERIMENTAL, environment.experimental()),
         (Needs.GRADED, plan.plugins.grader is not None),
+        (Needs.LENGTHS, plan.plugins.grader is None),
         (Needs.ONE_ANSWER, not plan.data.several_answers and not asks_several(target.extra)),
     ):
         has |= need if given else Needs.NOTHING

@@ -1,0 +1,1 @@
+"""Accuracy benchmarks: their problems, and the form in which they are asked."""
