@@ -16,6 +16,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from aiperf import Conversation
 from aiperf.results import open_run
@@ -177,7 +178,7 @@ def played(teacher: Teacher, folder: Path, cases: list[Case]) -> None:
         graded = list(open_run(folder / "-".join(case)).batches())
         assert sum(len(batch) for batch in graded) == len(told[case]), case
         if case.benchmark != "lcb_codegeneration":  # a slow grader's grades are apart from the columns
-            assert all((batch.columns["correct"] == 1).all() for batch in graded), case
+            assert all(np.all(batch.columns["correct"] == 1) for batch in graded), case
     assert seen == []
 
 
