@@ -741,6 +741,7 @@ HELD = {
     "number of problems": ("test_benchmark_runs.py::test_a_benchmark_asks_each_problem_once",),
     "which problem an answer belongs to": ("test_problems.py::test_a_problem_keeps_its_identity_in_other_files",),
     "temperature and seed": ("test_problems.py::test_repeats_come_pass_after_pass_with_seeds_of_their_own",),
+    "`--accuracy-verbose`": ("test_problems.py::test_verbose_logs_a_line_for_each_problem",),
     "data of LiveCodeBench": ("test_dataset_lcb_codegeneration.py::test_a_release_is_some_files",),
     "data of a machine without a network": (
         "test_problems.py::test_without_a_network_the_command_to_fetch_is_named",

@@ -188,6 +188,20 @@ def test_a_recipe_is_planned(play: Any, line: str) -> None:
     assert (code, len(planned)) == (0, 1), err
 
 
+@pytest.mark.parametrize(("words", "said"), [
+    ("--accuracy-limit 5", "add --accuracy-benchmark, which chooses one"),
+    ("--accuracy-benchmark mmul", "did you mean 'mmlu'?"),
+    ("--accuracy-benchmark gsm8k --input-file trace.jsonl", "--accuracy-benchmark gsm8k takes no local copy"),
+    ("--accuracy-benchmark gsm8k --fixed-schedule", "the data set gsm8k has none"),
+    ("--accuracy-benchmark gsm8k --endpoint-type embeddings", "--accuracy-benchmark needs answers in words"),
+    ("--accuracy-benchmark gsm8k --accuracy-data x.jsonl --hf-revision v1", "--hf-revision has no use for a local copy"),
+    ("--accuracy-benchmark mmlu --accuracy-n-shots 33", "--accuracy-n-shots: 33 is not allowed"),
+])  # fmt: skip
+def test_a_benchmark_that_cannot_be_asked_is_refused(play: Any, words: str, said: str) -> None:
+    code, planned, err = play(shlex.split(f"{START} {words}"))
+    assert (code, planned) in ((1, []), (2, [])) and said in err
+
+
 def test_a_drawn_line_is_planned_or_refused_by_the_names_of_its_words(play: Any, registry: Registry) -> None:
     """No word is ignored: what is planned has all of them, and each that is unknown is named."""
     options = profile_command(registry, whole=True).options

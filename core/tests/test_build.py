@@ -146,6 +146,9 @@ class PromisedOptions(Options):
 class Promised(Dataset):
     """Says how many conversations it has."""
 
+    def source_facts(self):
+        return {"promised": self.options.promise}
+
     def promise(self):
         options = self.options
         single = self.at_ms if options.timed and options.each == 1 else None
@@ -847,6 +850,13 @@ class Publisher:
         self.readable = list(Store(Path(plan.output.journal)).readable())
         self.ready = len(self.readable)
         return lambda: self.stop
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_is_known_of_a_source_is_in_the_published_plan(tmp_path: Path) -> None:
+    publisher = Publisher()
+    build(promised(tmp_path), publisher)
+    assert [plan.data.facts for plan in publisher.plans] == [{"promised": 50}]
 
 
 LINES: dict[str, Any] = {"exporters": (ref("exporters", "Lines"),)}

@@ -182,6 +182,17 @@ def test_options_of_another_packages_group_stand_where_it_is_named(tmp_path: Pat
     assert said in str(broken.broken)
 
 
+def test_a_library_without_plugins_lends_options_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpack(tmp_path, files("fake_user", "thing", manifest=BORROWING.replace("fake_lending", "fake_library")))
+    lent = LENDING.replace("fake_lending", "fake_library").partition("plugins:")[0] + "plugins: []\n"
+    unpack(tmp_path, {"fake_library/__init__.py": "", "fake_library/aiperf.yaml": lent})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = discovery.discover()
+    options = {each.distribution: each.options for each in found.candidates}["fake-user"]
+    assert [spec.field for spec in options] == ["low", "high", "own"]
+    assert str(tmp_path / "fake_library" / "aiperf.yaml") in {stamp.path for stamp in found.manifests}
+
+
 def test_of_one_field_the_own_option_counts_then_the_first_groups() -> None:
     def group(**helps: str) -> tuple[OptionSpec, ...]:
         return tuple(OptionSpec(field, (f"--{field}",), text) for field, text in helps.items())

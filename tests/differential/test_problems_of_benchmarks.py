@@ -1,4 +1,4 @@
-"""The reference's benchmarks with the same rows: the same prompts, byte for byte, answers and budgets, but for faults mended here.
+"""The reference's benchmarks with the same rows: the same prompts byte for byte, answers and budgets, but for mended faults.
 
 The reference's hellaswag and bigbench need deepeval in its environment: without it they are skipped.
 """

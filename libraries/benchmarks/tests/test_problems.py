@@ -102,6 +102,15 @@ def test_repeats_come_pass_after_pass_with_seeds_of_their_own(file: Path) -> Non
     assert [one.turns[0].settings["seed"] for one in found] == [0] * 9 + [1] * 9 + [2] * 9
 
 
+def test_verbose_logs_a_line_for_each_problem(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "aiperf.datasets.benchmark")
+    first, *_ = opened(file, verbose=True)
+    assert len(caplog.messages) == 9 and caplog.messages[0] == f"{first.id}, task small: expects '1'"
+    caplog.clear()
+    opened(file)
+    assert caplog.messages == []
+
+
 def test_tasks_are_named_in_any_spelling(file: Path) -> None:
     assert {one.turns[0].task for one in opened(file, tasks=["Large-One"])} == {"large one"}
     assert len(opened(file, tasks=["all"])) == 9
