@@ -19,6 +19,7 @@ from aiperf import AiperfError, Plan
 from aiperf.parts import reporting
 from aiperf.parts.processes import temporary_directory
 from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.grader import timeout_s
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.registry import InstalledPlugins
 from aiperf_results import FinishedRun
@@ -171,7 +172,7 @@ def _as_told(plan: Plan, summary: dict[str, Any], installed: InstalledPlugins) -
     if isinstance(seconds, int | float) and seconds > 0 and seconds != artifacts.get("slice_duration"):
         config = {**plan.run.config, "artifacts": {**artifacts, "slice_duration": seconds}}
         plan = plan.replacing(slice_ns=max(1, round(seconds * 1e9)), config=config)
-    plan = Choice.of(summary).applied(plan)
+    plan = _graded_as_told(Choice.of(summary).applied(plan), summary, installed)
     used = summary.get("plugins", {}).get("used", ())
     metrics = _refs(plan.plugins.metrics, "metrics", used, installed)
     exporters = _refs(plan.plugins.exporters, "exporters", used, installed)
@@ -182,6 +183,24 @@ def _as_told(plan: Plan, summary: dict[str, Any], installed: InstalledPlugins) -
         if isinstance(one, dict) and one.get("category") in _RESCORED and one.get("options"):
             plan = _with_options(plan, f"{one['category']}:{one['name']}", one["options"], installed)
     return plan
+
+
+def _graded_as_told(plan: Plan, summary: dict[str, Any], installed: InstalledPlugins) -> Plan:
+    """The plan with the grader of the report, where it is another one than the run's.
+
+    Raises:
+        AiperfError: It is not installed, or slow: it would ask again.
+    """
+    told, own = summary.get("input_config", {}).get("accuracy", {}).get("grader"), plan.plugins.grader
+    if not isinstance(told, str) or (own is not None and own.name == told):
+        return plan
+    found = installed.find("graders", told)
+    if found is None:
+        raise AiperfError(f"the grader {told}, which graded again, is not installed")
+    if timeout_s(found.capabilities) is not None:
+        raise AiperfError(f"the slow grader {told} graded again, and would have to once more")
+    config = {**plan.run.config, "accuracy": {**plan.run.config.get("accuracy", {}), "grader": told}}
+    return plan.replacing(grader=found.ref, grading_timeout_s=None, grading_again=True, config=config)
 
 
 def _refs(of: tuple[PluginRef, ...], category: str, used: Any, installed: InstalledPlugins) -> tuple[PluginRef, ...]:
