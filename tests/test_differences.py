@@ -743,6 +743,17 @@ HELD = {
     "temperature and seed": ("test_problems.py::test_repeats_come_pass_after_pass_with_seeds_of_their_own",),
     "`--accuracy-verbose`": ("test_problems.py::test_verbose_logs_a_line_for_each_problem",),
     "data of LiveCodeBench": ("test_dataset_lcb_codegeneration.py::test_a_release_is_some_files",),
+    "failed requests in an accuracy run": (
+        "test_accuracy_numbers.py::test_a_failed_request_is_in_no_share_and_counts_apart",
+        "test_accuracy_numbers.py::test_the_console_says_coverage_and_the_summary_how_it_was_asked",
+    ),
+    "columns of `accuracy_results.csv`": ("test_accuracy_numbers.py::test_the_table_of_tasks_ends_with_all_together",),
+    "fields of `accuracy.*`": ("test_accuracy_numbers.py::test_repeats_of_a_problem_make_no_interval_narrower",),
+    "keys of `accuracy_export.jsonl`": (
+        "test_accuracy_numbers.py::test_lines_are_of_the_schema_and_say_why_there_is_no_grade",
+    ),
+    "repeated problems": ("test_accuracy_numbers.py::test_repeats_have_pass_at_k_and_the_majoritys_answer",),
+    "answers cut at their length": ("test_accuracy_numbers.py::test_more_than_a_twentieth_cut_is_advice",),
     "data of a machine without a network": (
         "test_problems.py::test_without_a_network_the_command_to_fetch_is_named",
         "test_benchmark_runs.py::test_mmlu_is_fetched_and_then_read_without_a_network",
