@@ -99,6 +99,14 @@ def test_slices_are_those_of_the_file(reference: Path) -> None:
     assert open_run(reference).slices() == slices
 
 
+def test_older_names_of_gpu_series_are_those_of_today(reference: Path) -> None:
+    gpu = {"gpu_index": 0, "gpu_uuid": "GPU-0", "timestamp_ns": 5, "dcgm_url": "http://a/metrics",
+           "telemetry_data": {"gpu_power_usage": 203.5, "energy_consumption": 0.5}}  # fmt: skip
+    (reference / "gpu_telemetry_export.jsonl").write_text(json.dumps(gpu) + "\n")
+    found = {(each.source, each.name) for each in open_run(reference).telemetry()}
+    assert found == {("http://a/metrics", "nvidia_power_usage"), ("http://a/metrics", "nvidia_energy_consumption")}
+
+
 def test_telemetry_of_the_reference_is_series_by_gpu_and_by_url(reference: Path) -> None:
     gpu = {"gpu_index": 0, "gpu_uuid": "GPU-0", "timestamp_ns": 5, "telemetry_source_url": "http://a/metrics",
            "telemetry_data": {"nvidia_power_usage": 203.5}}  # fmt: skip

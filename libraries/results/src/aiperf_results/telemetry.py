@@ -45,6 +45,15 @@ _Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], tuple[float,
 _Sample: TypeAlias = tuple[int, float, Sequence[float]]
 """The wall clock in ns, the value, and the counts of a histogram."""
 _Point: TypeAlias = tuple[_Key, _Sample]
+_OLD_NAMES = {
+    "gpu_power_usage": "nvidia_power_usage", "energy_consumption": "nvidia_energy_consumption",
+    "gpu_utilization": "nvidia_gpu_utilization", "mem_utilization": "nvidia_memory_utilization",
+    "gpu_memory_used": "nvidia_memory_used", "gpu_temperature": "nvidia_temperature",
+    "decoder_utilization": "nvidia_decoder_utilization", "encoder_utilization": "nvidia_encoder_utilization",
+    "jpg_utilization": "nvidia_jpg_utilization", "sm_utilization": "nvidia_sm_utilization", "xid_errors": "nvidia_xid_errors",
+    "power_violation": "nvidia_power_violation",
+}  # fmt: skip
+"""Names of series of GPUs before version 0.12 of the reference, and those since."""
 _GPU_LABELS = ("gpu_index", "gpu_uuid", "gpu_model_name", "hostname", "namespace", "pod_name", "platform")
 
 
@@ -97,7 +106,8 @@ def _gpu_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
     for row in rows:
         labels = tuple((name, str(row[name])) for name in _GPU_LABELS if row.get(name) is not None)
         for name, value in row.get("telemetry_data", {}).items():
-            yield (str(row.get("telemetry_source_url", "")), name, "", labels, (), "", ""), (row["timestamp_ns"], value, ())
+            source = str(row.get("telemetry_source_url") or row.get("dcgm_url", ""))
+            yield (source, _OLD_NAMES.get(name, name), "", labels, (), "", ""), (row["timestamp_ns"], value, ())
 
 
 def _server_points(rows: Iterable[dict[str, Any]]) -> Iterator[_Point]:
