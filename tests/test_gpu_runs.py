@@ -47,9 +47,9 @@ def test_a_run_that_asks_nothing_says_nothing_of_gpus(gpus: Simulator, tmp_path:
     aiperf = Program(tmp_path, gpus=True)
     aiperf.environment["AIPERF_GPU_DEFAULT_DCGM_ENDPOINTS"] = "127.0.0.1:2"
     done = aiperf("profile", *LOAD, "--url", gpus.url, "--request-count", 3)
-    assert done.code == 0 and "gpu" not in (done.out.replace(str(tmp_path), "") + done.err).lower()
+    said = done.out + done.err + (done.artifacts / "logs" / "aiperf.log").read_text()
+    assert done.code == 0 and not any(word in said for word in ("GPU", "gpu_", "dcgm", "127.0.0.1:2"))
     assert not list((done.artifacts / "journal").glob("telemetry-*"))
-    assert "gpu" not in (done.artifacts / "logs" / "aiperf.log").read_text().replace(str(tmp_path), "").lower()
 
 
 def test_energy_is_what_the_simulator_drew_in_the_phase(gpus: Simulator, tmp_path: Path) -> None:
