@@ -140,15 +140,21 @@ class Children:
 
 @contextlib.contextmanager
 def terminal() -> Iterator[int]:
-    """A pseudo-terminal whose output is read, at idle priority."""
+    """A pseudo-terminal whose output is read, at idle priority; the dashboard must have drawn on it.
+
+    Raises:
+        SystemExit: It has not.
+    """
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+
+    drawn: list[int] = []
 
     def drain() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         with contextlib.suppress(OSError):  # the other end is closed
-            while os.read(ours, 1 << 16):
-                pass
+            while piece := os.read(ours, 1 << 16):
+                drawn.append(piece.count(b"\x1b[?1049h"))
 
     reading = threading.Thread(target=drain, daemon=True)
     reading.start()
@@ -158,6 +164,8 @@ def terminal() -> Iterator[int]:
         os.close(theirs)
         reading.join()
         os.close(ours)
+    if not sum(drawn):
+        raise SystemExit("watched.py: the dashboard has drawn nothing")
 
 
 def measured(server: Truth, load: WatchedLoad, by: tuple[str, ...], clients: int, hz: float) -> dict[str, float]:
@@ -180,13 +188,20 @@ def measured(server: Truth, load: WatchedLoad, by: tuple[str, ...], clients: int
         if "api" in by and clients:
             asked = ["--poll", f"http://127.0.0.1:{port}", "--clients", str(clients), "--hz", str(hz)]
             command = [sys.executable, __file__, *asked]
-            polling = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            polling = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+            )  # fmt: skip
+            with contextlib.suppress(OSError):  # systems without groups: the session is one, whatever its processes' priority
+                Path(f"/proc/{polling.pid}/autogroup").write_text("19")
             assert polling.stdout is not None
             polling.stdout.readline()  # its own start is not the run's
         variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         variables |= {"AIPERF_API_SERVER_POST_COMPLETE_GRACE": "0", "TERM": "xterm-256color"}
         began_ns = time.time_ns()
-        run = subprocess.Popen(words, stdin=output, stdout=output, stderr=output, env=variables, start_new_session=True)
+        run = subprocess.Popen(
+            words, stdin=output, stdout=output, stderr=output, env=variables, start_new_session=True,
+            preexec_fn=(lambda: ioctl(0, termios.TIOCSCTTY, 0)) if "dashboard" in by else None,  # noqa: PLW1509
+        )  # fmt: skip
         children, looked = Children(run.pid), 0
         while run.poll() is None:
             time.sleep(0.1)
