@@ -19,8 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from aiperf import Conversation
+from aiperf.registry.registry import Registry
 from aiperf.results import open_run
 from aiperf_benchmarks.contract import CHAT, TEXT, opened, write
+from aiperf_command_validate.results import check
+from aiperf_command_validate.schemas import schemas
 from aiperf_dataset_mmlu.dataset import Mmlu
 from aiperf_dataset_public.testing import Repository, running_hub
 from aiperf_testing.manifests import row_of
@@ -236,3 +239,14 @@ def test_mmlu_is_fetched_and_then_read_without_a_network(aiperf: Program, teache
     source = done.json()["dataset"]
     assert (source["commit"], source["problems"], source["tasks"]) == (commit, 6, ["anatomy", "astronomy"])
     assert source["settings"] == {"temperature": 0, "seed": 0, "stop": ["\n"], "max_tokens": 5}
+    summary, lines = done.json(), done.lines("accuracy_export.jsonl")
+    assert [line["passed"] for line in lines] == [True] * 6 and {line["grader_name"] for line in lines} == {"multiple_choice"}
+    overall = summary["accuracy.overall"]
+    assert (summary["accuracy"]["graded"], overall["avg"], overall["count"]) == (6, 1, 6)
+    assert {tag for tag in summary if tag.startswith("accuracy.task.")} == {
+        f"accuracy.task.{task}" for task in source["tasks"]
+    }  # fmt: skip
+    table = (done.artifacts / "accuracy_results.csv").read_text().splitlines()
+    assert table[-1].startswith("OVERALL,6,6,0,1.0000,0,0,")
+    registry = Registry.discover()
+    assert check(done.artifacts, schemas(registry), registry).faults == []

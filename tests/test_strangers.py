@@ -249,6 +249,11 @@ def test_under_overload_what_was_answered_is_graded_and_the_rest_counted_by_caus
     drawn = sum(row["answers"][0]["right"] for row in rows_of) / len(rows_of)
     low, high = wilson(sum(answered.values()), len(answered))
     assert low <= drawn <= high and low <= done.json()["wisdom"]["avg"] <= high
+    told = done.json()["accuracy"]
+    assert (told["graded"], told["correct"]) == (len(answered), sum(answered.values()))
+    assert (told["failed"], told["ungraded_count"]) == (outcomes["refused"] + outcomes["cut"], 0)
+    overall = done.json()["accuracy.overall"]
+    assert (overall["ci_low"], overall["ci_high"]) == (pytest.approx(low, abs=1e-3), pytest.approx(high, abs=1e-3))
 
 
 @pytest.mark.parametrize(("endpoint", "further"), [

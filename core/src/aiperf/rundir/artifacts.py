@@ -136,7 +136,7 @@ class RowFiles:
         return [exporter.target.file(exporter.kind).name for _, exporter in chosen]
 
     def make(self, note: Callable[[str], object]) -> list[Artifact]:
-        """Those that are written; a further call writes nothing.  *note*: hears of exporters that can't be used."""
+        """The files that are written; a further call writes nothing.  *note*: hears of exporters that can't be used."""
         if self._made is None:
             self._made = self._joined(note)
         return self._made
