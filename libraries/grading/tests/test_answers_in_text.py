@@ -7,14 +7,16 @@ import random
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
+from aiperf.sdk.columns import BatchTexts, RecordBatch
 from aiperf_grading.choices import choice, reasoned_choice
 from aiperf_grading.equality import elements, enclosed, equal, number_of
 from aiperf_grading.evaluation import same_values, value_of
 from aiperf_grading.extraction import boxes, final_answer, last_number, phrase_tail
 from aiperf_grading.extractive import candidates, gold_candidates, native_letter
 from aiperf_grading.normal import carries_percent, normalized
-from aiperf_grading.paired import PairedResult, exact_p, mcnemar
+from aiperf_grading.paired import PairedResult, exact_p, mcnemar, right_answers
 from aiperf_grading.parsing import UnreadableError, tree_of
 
 
@@ -180,3 +182,16 @@ def test_problems_that_one_run_graded_alone_are_counted_apart() -> None:
     first = {"a": True, "b": True, "c": False, "d": False, "e": True}
     second = {"a": True, "b": False, "c": True, "d": False, "f": True, "g": False}
     assert mcnemar(first, second) == PairedResult(1, 1, 1, 1, 1, 2, 1.0)
+
+
+def test_graded_answers_of_a_phase_are_paired_by_problem_turn_and_repeat() -> None:
+    columns = {
+        "phase": [1, 1, 1, 1, 0], "turn": [0, 0, 0, 1, 0], "repeat": [0, 1, math.nan, 0, 0],
+        "graded": [1, 1, 1, 0, 1], "correct": [1, 0, 1, math.nan, 1],
+    }  # fmt: skip
+    arrays = {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
+    texts = BatchTexts({"conversation_id": ["a", "a", "b", "c", "d"]})
+    batch = RecordBatch(dict(arrays), np.ones(5, dtype=bool), texts)
+    right = right_answers([batch], 1)
+    assert right == {"a 0 0": True, "a 0 1": False, "b 0 0": True}
+    assert mcnemar(right, {"a 0 0": False, "c 1 0": True}) == PairedResult(0, 0, 1, 0, 2, 1, 1.0)

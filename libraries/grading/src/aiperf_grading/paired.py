@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from aiperf.sdk.columns import REPEAT
+
+if TYPE_CHECKING:
+    from aiperf.sdk.columns import RecordBatch
 
 
 class PairedResult(NamedTuple):
@@ -38,6 +43,22 @@ def exact_p(only_first: int, only_second: int) -> float:
     return min(1.0, math.ldexp(tail >> shift, shift + 1 - pairs))
 
 
+def right_answers(batches: Iterable[RecordBatch], phase: int) -> dict[str, bool]:
+    """Whether each graded answer of a phase was right, for :func:`mcnemar`.
+
+    batches: of a finished run (``open_run(directory).batches()``).  phase: the index of the profiling phase.  The keys are the
+    problem's id, its turn and its repeat, which two runs of the same data set share; ungraded and failed requests are absent.
+    """
+    right: dict[str, bool] = {}
+    for batch in batches:
+        ids, repeats = batch.texts["conversation_id"], batch[REPEAT]
+        wanted = (batch["phase"] == phase) & (batch["graded"] == 1)
+        for row in wanted.nonzero()[0].tolist():
+            repeat = 0 if repeats[row] != repeats[row] else int(repeats[row])  # NaN: each problem comes once
+            right[f"{ids[row]} {int(batch['turn'][row])} {repeat}"] = bool(batch["correct"][row])
+    return right
+
+
 def mcnemar(first: Mapping[str, bool], second: Mapping[str, bool]) -> PairedResult:
     """Compare the grades of two runs.
 
@@ -52,4 +73,4 @@ def mcnemar(first: Mapping[str, bool], second: Mapping[str, bool]) -> PairedResu
     return PairedResult(both, neither, only_first, only_second, *unpaired, exact_p(only_first, only_second))
 
 
-__all__ = ["PairedResult", "exact_p", "mcnemar"]
+__all__ = ["PairedResult", "exact_p", "mcnemar", "right_answers"]

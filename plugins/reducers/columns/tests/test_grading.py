@@ -359,6 +359,8 @@ def test_a_slow_grader_works_in_a_process_of_its_own_and_its_failures_cost_one_g
     )
     assert summary.valid == 7 and sentence in summary.warnings
     assert "noise" in (made.journal / "grader.log").read_text()
+    (read,) = batches(made.journal, made.plan)
+    assert grades(read) == grades(batch) and columns(read, "correct") == columns(batch, "correct")
     kept = (made.journal / "grades").read_text()
     (made.journal / "grades").write_text(kept + '{"shard":0,"requ')  # a report was killed
     again, _, _ = report(made.journal.parent)

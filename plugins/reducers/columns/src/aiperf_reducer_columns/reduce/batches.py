@@ -27,6 +27,7 @@ from aiperf_reducer_columns.reduce.answer import Answer
 from aiperf_reducer_columns.reduce.asked import repeats, settings
 from aiperf_reducer_columns.reduce.gaps import first_widths, instants, interval_widths
 from aiperf_reducer_columns.reduce.grading import Graded, grade_columns
+from aiperf_reducer_columns.reduce.outcomes import GRADES, Key, Outcome, read_outcomes, with_outcomes
 from aiperf_reducer_columns.reduce.packing import pack, unpacked
 from aiperf_reducer_columns.reduce.reasons import coded, decoded
 from aiperf_reducer_columns.reduce.usage import Usage
@@ -329,11 +330,18 @@ class OpenBatch:
 
 
 def batches(directory: Path, plan: Plan) -> Iterator[RecordBatch]:
-    """The finished requests in a journal's columns, batch by batch."""
+    """The finished requests in a journal's columns, batch by batch, with what slow graders made of them since."""
     store, finishing = Store(directory), any(stored.has_finish for stored in stored_batches(directory))
+    outcomes = read_outcomes(directory / GRADES)[0] if plan.plugins.grading_timeout_s is not None else {}
     for stored in stored_batches(directory):
         if stored.count:
-            yield batch_of(stored, plan, store, finishing=finishing)
+            yield batch_of(_graded(stored, outcomes) if outcomes else stored, plan, store, finishing=finishing)
+
+
+def _graded(stored: StoredBatch, outcomes: Mapping[Key, Outcome]) -> StoredBatch:
+    columns = stored.columns()
+    keys = {row: (int(columns["shard"][row]), int(columns["request"][row])) for row in stored.grades}
+    return replace(stored, grades=with_outcomes(stored.grades, keys, outcomes))
 
 
 def batch_of(

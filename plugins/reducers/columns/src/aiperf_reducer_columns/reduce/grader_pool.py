@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import msgspec
 from aiperf.parts.loading import why
@@ -20,9 +19,7 @@ from aiperf.sdk.grader import Case
 from aiperf.sdk.options import EncodedOptions
 
 from aiperf_reducer_columns.reduce.grader_process import Ask, Open, Reply
-
-Key: TypeAlias = tuple[int, int]
-"""Shard and number of a request."""
+from aiperf_reducer_columns.reduce.outcomes import Key
 
 _START_S = 60.0
 """The longest start of a process, with the imports of the plugin."""

@@ -15,15 +15,15 @@ from types import TracebackType
 
 import msgspec
 from aiperf.parts.journal import Store
-from aiperf.sdk.grader import Grade
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import private
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aiperf_reducer_columns.reduce.batches import StoredBatch
-from aiperf_reducer_columns.reduce.grader_pool import GraderPool, Key
+from aiperf_reducer_columns.reduce.grader_pool import GraderPool
 from aiperf_reducer_columns.reduce.grading import NOT_YET, Graded, case_of
+from aiperf_reducer_columns.reduce.outcomes import GRADES, Key, Outcome, read_outcomes
 
 AGAIN = "grades-again"
 """The file of a report with another grader, which begins it anew."""
@@ -32,15 +32,6 @@ _MOST_HELD_BYTES = 64 << 20
 _STEP_S = 0.5
 _MOST_NAMED = 3
 """Problems that a sentence names for each reason."""
-
-
-class _Outcome(Struct, frozen=True, omit_defaults=True):
-    """A line of ``grades``."""
-
-    shard: int
-    request: int
-    grade: Grade | None = None
-    ungraded: str | None = None
 
 
 class GradingWatch(Struct, frozen=True):
@@ -84,14 +75,10 @@ class SlowGrading:
         self._waiting: dict[Key, _Held] = {}
         self._answers = self._done = self.left = 0
         self._reasons: dict[str, list[str]] = {}
-        self._known: dict[Key, _Outcome] = {}
-        path = journal / (AGAIN if plan.plugins.grading_again else "grades")
+        path = journal / (AGAIN if plan.plugins.grading_again else GRADES)
+        self._known, half = read_outcomes(path)
         self._file = private(path).open("ab")
-        *lines, half = path.read_bytes().split(b"\n")
-        for line in lines:
-            outcome = msgspec.json.decode(line, type=_Outcome)
-            self._known[outcome.shard, outcome.request] = outcome
-        self._file.truncate(self._file.tell() - len(half))  # a report was killed in the middle of a line
+        self._file.truncate(self._file.tell() - half)  # a report was killed in the middle of a line
 
     def __enter__(self) -> SlowGrading:
         return self
@@ -153,16 +140,16 @@ class SlowGrading:
             self._over = NOT_YET if self._watch.over() else late
         if self._over is not None:
             for key, reply in self._pool.replies(0.0, more=False):  # what is graded is kept
-                self._note(key, _Outcome(*key, reply.grade, reply.failed), kept=self._pool.broken is None)
+                self._note(key, Outcome(*key, reply.grade, reply.failed), kept=self._pool.broken is None)
             self._pool.stop()
             for key in list(self._waiting):
-                self._note(key, _Outcome(*key, ungraded=self._over), kept=False)
+                self._note(key, Outcome(*key, ungraded=self._over), kept=False)
             return
         for key, reply in self._pool.replies(min(wait_s, max(0.0, self._until_s - time.monotonic()))):
-            self._note(key, _Outcome(*key, reply.grade, reply.failed), kept=self._pool.broken is None)
+            self._note(key, Outcome(*key, reply.grade, reply.failed), kept=self._pool.broken is None)
         self._watch.tell(self._done, max(self._answers, self._watch.total or 0))
 
-    def _note(self, key: Key, outcome: _Outcome, *, kept: bool) -> None:
+    def _note(self, key: Key, outcome: Outcome, *, kept: bool) -> None:
         """An answer is done.  *kept*: a report does not grade it again."""
         self._known[key] = outcome
         self._waiting.pop(key).missing.discard(key)
@@ -180,7 +167,7 @@ class SlowGrading:
         grades, columns = dict(held.stored.grades), held.stored.columns()
         for row, key in held.keys.items():
             outcome = self._known.pop(key)
-            grades[row] = replace(grades[row], grade=outcome.grade, ungraded=outcome.ungraded, pending=None)
+            grades[row] = outcome.of(grades[row])
             if outcome.ungraded == NOT_YET:
                 self.left += 1
             elif outcome.ungraded is not None:
