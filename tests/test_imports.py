@@ -1,4 +1,4 @@
-"""What each process of a run imports, by list: a name that is not in it costs every run its time."""
+"""What each process of a run imports by itself, by list: a name that is not in it costs every run its time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from program import Program
 TELL = """
 import atexit, os, sys
 
+inherited = set()
+os.register_at_fork(after_in_child=lambda: inherited.update(sys.modules))
+
 def tell():
     names = (
         "aiperf_companion_telemetry.process", "aiperf_reducer_columns.reduce.reducer", "aiperf.worker.requests",
         "aiperf.prepare.build", "aiperf.run.run",
     )
-    role = next((name for name in names if name in sys.modules), None)
+    role = next((name for name in names if name in sys.modules and name not in inherited), None)
     if role is not None:
         with open(os.path.join(os.environ["TOLD"], role), "w") as file:
-            file.write("\\n".join(sys.modules))
+            file.write("\\n".join(set(sys.modules) - inherited))
 
 def leave(code, leave=os._exit):
     tell()
@@ -59,7 +62,7 @@ NEEDED: Mapping[str, set[str]] = {
 
 @pytest.fixture(scope="module")
 def imports(shared_simulator: Simulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """The modules of each process at the end of a short run with the usual options."""
+    """The modules that each process has imported by itself at the end of a short run with the usual options."""
     folder = tmp_path_factory.mktemp("imports")
     (folder / "sitecustomize.py").write_text(TELL)
     aiperf = Program(folder, server_metrics=True)
