@@ -13,7 +13,7 @@ from aiperf.sdk.metric import Metric, RunMetric
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = sorted(path.parent for path in ROOT.glob("plugins/*/*/pyproject.toml") if "aiperf.metrics" in path.read_text())
-OURS = ("aiperf_metric_", "aiperf_endpoint_")
+OURS = ("aiperf_metric_", "aiperf_endpoint_", "aiperf_exporter_")
 TABLE = "WORKED"
 """What a test module calls its values worked out by hand: a dict with a key for each tag."""
 

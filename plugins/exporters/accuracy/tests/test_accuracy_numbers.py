@@ -22,7 +22,14 @@ from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.testing import sample_batch, sample_evidence
 from aiperf_exporter_accuracy import AccuracyLines, AccuracyResults
 from aiperf_exporter_accuracy.contract import graded_batch, graded_evidence, graded_summary
-from aiperf_exporter_accuracy.metrics import AccuracyAnswers, AccuracyOverall, ShareFold, is_cut
+from aiperf_exporter_accuracy.metrics import (
+    AccuracyAnswers,
+    AccuracyOverall,
+    AccuracyUnparsed,
+    RightAnswerThroughput,
+    ShareFold,
+    is_cut,
+)
 from aiperf_exporter_accuracy.repeats import AccuracyExtracted, AccuracyProblem, AccuracyRepeats
 from aiperf_exporter_accuracy.table import AccuracyTable
 from aiperf_exporter_accuracy.tasks import task_rows
@@ -191,3 +198,55 @@ def test_more_than_a_twentieth_cut_is_advice(cut: int, kinds: list[str]) -> None
     findings = list(AccuracyVerdict(None).judge(graded_evidence(cut=cut)))
     assert [finding.kind for finding in findings] == kinds
     assert all("raise the budget with --osl" in finding.sentence for finding in findings)
+
+
+class Run:
+    """Totals of 4 s with two right answers."""
+
+    duration_s = 4.0
+
+    def sum(self, tag: str) -> float | None:
+        return {"accuracy.overall": 2.0}.get(tag)
+
+
+WORKED = {
+    "accuracy_answers": {"graded": 4, "failed": 1, "ungraded": 1, "cut": 1},
+    "accuracy_overall": {"avg": 0.5, "sum": 2, "count": 4},
+    "accuracy_unparsed": {"avg": 0.25, "sum": 1, "count": 4},
+    "accuracy_problem": [0, 0, 1, 1, 2, 3],  # places among different problems
+    "accuracy_extracted": [0, 1, None, None, None, None],  # places among different texts; an answer without one is -1
+    "accuracy_repeats": {"pass@1": 0.5, "pass@2": 1.0, "maj@2": 0.5},
+    "right_answer_throughput": 0.5,
+}
+
+
+def places(values: Sequence[float]) -> list[int | None]:
+    order = list(dict.fromkeys(value for value in values if np.isfinite(value) and value >= 0))
+    return [order.index(value) if np.isfinite(value) and value >= 0 else None for value in values]
+
+
+def test_six_answers_are_worked_out_by_hand(tmp_path: Path) -> None:
+    """Two problems asked twice, one answered right once each time; one left ungraded; one failed request."""
+    batch = answers([True, False, True, False, False, False], repeat=[0, 1, 0, 1, 0, 0])
+    columns = {**batch.columns, "turn": np.zeros(6), "graded": np.array([1.0, 1, 1, 1, 0, 0])}
+    columns["unparsed"] = np.array([0.0, 0, 1, 0, 0, 0])
+    columns["ended_ns"] = np.arange(6.0)
+    columns["started_ns"] = np.arange(6.0)
+    said = ["4", "5", None, None]
+    texts = {
+        **batch.texts, "conversation_id": ["a", "a", "b", "b", "c", "d"], "finish_reason": ["stop"] * 3 + ["length"] * 3,
+        "grade": [*(json.dumps({"grade": {"correct": True, "extracted": each}}) for each in said), "{}", "{}"],
+    }  # fmt: skip
+    batch = RecordBatch(columns, np.array([True] * 5 + [False]), texts)
+    problem, extracted = AccuracyProblem(), AccuracyExtracted()
+    found: dict[str, object] = {}
+    shares = {"accuracy_overall": AccuracyOverall(), "accuracy_unparsed": AccuracyUnparsed()}
+    for name, metric in {"accuracy_answers": AccuracyAnswers(), **shares}.items():
+        values, fold = columns_of((metric,), batch)[metric.tag], metric.fold()
+        fold.add(values[np.isfinite(values)])
+        found[name] = fold.counts() or fold.result()
+    both = columns_of((problem, extracted), batch)
+    found |= {name: places(both[name].tolist()) for name in ("accuracy_problem", "accuracy_extracted")}
+    found["accuracy_repeats"] = repeats_of(tmp_path, batch)
+    found["right_answer_throughput"] = RightAnswerThroughput().number(Run())
+    assert found == WORKED
