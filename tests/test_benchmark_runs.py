@@ -5,6 +5,7 @@ The default suite has one endpoint type for each benchmark, all in one set of pr
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -16,7 +17,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 from aiperf import Conversation
 from aiperf.registry.registry import Registry
@@ -180,8 +180,10 @@ def played(teacher: Teacher, folder: Path, cases: list[Case]) -> None:
         compare(case, told[case], mine)
         graded = list(open_run(folder / "-".join(case)).batches())
         assert sum(len(batch) for batch in graded) == len(told[case]), case
-        if case.benchmark != "lcb_codegeneration":  # a slow grader's grades are apart from the columns
-            assert all(np.all(batch.columns["correct"] == 1) for batch in graded), case
+        with (folder / "-".join(case) / "accuracy_results.csv").open() as table:  # it has grades of slow graders, too
+            *_, overall = csv.DictReader(table)
+        count = str(len(told[case]))
+        assert (overall["task"], overall["correct"], overall["total"]) == ("OVERALL", count, count), case
     assert seen == []
 
 
