@@ -277,6 +277,13 @@ def test_a_benchmark_whose_grader_is_not_installed_is_refused() -> None:
     assert said.startswith("--accuracy-benchmark needs answers in words")
 
 
+def test_options_for_slow_graders_need_a_grader() -> None:
+    said = only_error(grading_processes=4)
+    assert said.startswith("--grading-processes without a grader: nothing is graded")
+    found = plan(installed=[*PLUGINS, QUIZZES], accuracy_benchmark="short", grading_processes=4, grading_timeout_s=5.0)
+    assert (found.plugins.grading_processes, found.plugins.grading_limit_s) == (4, 5.0)
+
+
 def test_a_model_and_a_count_are_enough() -> None:
     found = plan()
     assert (found.target.models, found.target.urls, found.target.path) == (
