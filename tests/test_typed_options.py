@@ -18,6 +18,9 @@ import msgspec
 from aiperf import Artifact, Capabilities, Delta, Endpoint, HttpRequest, PerRequestMetric, SummaryExporter, Unit
 from aiperf import Options, option
 
+INHERITED = set()  # by a process that was forked of the one that validates options
+os.register_at_fork(after_in_child=lambda: INHERITED.update(sys.modules))
+
 class Pace(Enum):
     SLOW = "slow"
     FAST = "fast"
@@ -46,7 +49,7 @@ def note(role, options):
     assert type(options) is JourneyOptions, options
     assert options == EXPECTED and isinstance(options.home, Path) and isinstance(options.span, tuple), options
     assert isinstance(options.stop, Stop) and isinstance(options.pace, Enum), options
-    loaded = [name for name in ("pydantic", "numpy") if name in sys.modules]
+    loaded = [name for name in ("pydantic", "numpy") if name in sys.modules and name not in INHERITED]
     (options.home / f"{role}-{os.getpid()}").write_text(" ".join(loaded))
 
 class Travel(Endpoint[JourneyOptions]):
