@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import aiperf
 import ledger
 import pytest
+from aiperf.parts.processes import SideProcess
 from aiperf.results import open_study
 from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program
@@ -333,3 +337,45 @@ def test_a_file_and_a_command_line_give_the_same_tree(study: Any, simulator: Sim
     own = shape(line.artifacts)
     assert own.pop("ledger.json") == "" and len(own) > 20
     assert shape(tmp_path / "filed") == own
+
+
+def test_a_cell_waits_until_the_servers_queue_is_empty(tmp_path: Path) -> None:
+    with running(first_token_ms=5, decode_ms=5, decode_batch_us=0, metrics="vllm") as server:
+        body = json.dumps({"model": "m", "prompt": "Count.", "max_tokens": 1200, "ignore_eos": True, "stream": True}).encode()
+        foreign = Request(f"{server.url}/v1/completions", body, {"Content-Type": "application/json", "X-Request-ID": "foreign"})
+        answer = urlopen(foreign, timeout=60)
+        answer.readline()  # it is being worked on
+        study = aiperf.sweep(
+            "--streaming --isl 20 --osl 4", model="m", url=server.url, tokenizer="builtin", request_count=4,
+            concurrency=[1, 2], artifact_dir=tmp_path / "out",
+        )  # fmt: skip
+        answer.read()
+        rows = server.truth()["requests"]
+    assert study.complete and [run.summary and run.summary.valid for run in study.runs] == [4, 4]
+    (ended_ns,) = (row["ended_mono_ns"] for row in rows if row["request_id"] == "foreign")
+    later = sorted(row["received_mono_ns"] for row in rows)[-4:]
+    assert ended_ns <= later[0], "the second cell begins behind the request that others sent"
+
+
+def test_a_killed_sampling_process_is_replaced_for_the_next_cell(
+    tmp_path: Path, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[SideProcess] = []
+
+    class Seen(SideProcess):
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            made.append(self)
+
+    def kill(run: Any) -> None:
+        if len(made) == 1:
+            os.kill(made[0].pid, signal.SIGKILL)
+
+    monkeypatch.setattr("aiperf_companion_telemetry.SideProcess", Seen)
+    study = aiperf.sweep(
+        f"--streaming --isl 20 --osl 4 --server-metrics {simulator.url}/metrics", model="m", url=simulator.url,
+        tokenizer="builtin", request_count=4, concurrency=[1, 2, 3], artifact_dir=tmp_path / "out", on_cell=kill,
+    )  # fmt: skip
+    assert len(made) == 2 and [run.summary and run.summary.valid for run in study.runs] == [4, 4, 4]
+    files = sorted((tmp_path / "out").glob("concurrency_*/server_metrics_export.json"))
+    assert [path.parent.name for path in files] == ["concurrency_1", "concurrency_2", "concurrency_3"]

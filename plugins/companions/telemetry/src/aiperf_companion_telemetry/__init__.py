@@ -120,7 +120,8 @@ class Telemetry(Companion[None]):
 
     def begin(self) -> None:
         for start in self._starts():
-            resting = next((source for source in self._resting if source.start.same(start)), None)
+            able = (source for source in self._resting if source.process.poll() is None)  # one may have been killed meanwhile
+            resting = next((source for source in able if source.start.same(start)), None)
             if resting is not None:
                 self._resting.remove(resting)
                 resting.begin(start)
