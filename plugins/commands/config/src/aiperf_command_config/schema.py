@@ -128,6 +128,9 @@ def _special(root: dict[str, Any], benchmark: dict[str, Any]) -> None:
     for key in ("isl", "osl"):
         if key in dataset.get("prompts", {}):
             dataset[key] = dataset["prompts"][key]
+    if gpus := benchmark.get("gpu_telemetry"):
+        gpus |= {key: _leaf({"type": ["string", "array"]}) for key in ("url", "urls", "metrics_file")}
+        gpus |= {key: _leaf(_TEXT) for key in ("collector", "mode")}
     benchmark |= {key: _leaf({"type": ["object", "null", "boolean"]}) for key in LATER if key not in benchmark}
     benchmark["datasets"] = _leaf({"type": ["array", "object"]})
     artifacts |= {key: _leaf(_ANY) for key in ("records", "raw", "summary")}
