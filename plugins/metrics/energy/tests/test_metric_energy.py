@@ -79,16 +79,20 @@ def numbers(run: Run, price: float | None = None, count: int | None = None) -> d
     return found
 
 
+WORKED = {
+    "nvidia_total_gpu_power": 590.0, "nvidia_average_gpu_power": 600.0, "nvidia_total_gpu_energy": 1200.0,
+    "nvidia_output_tokens_per_joule": 0.5, "nvidia_energy_per_output_token": 2000.0,
+    "nvidia_energy_per_total_token": 1000 * 1200 / 2100, "nvidia_energy_per_request": 40.0, "nvidia_energy_per_user": 300.0,
+    "nvidia_energy_delay_product": 8.0, "nvidia_performance_per_watt": 15 / 600, "nvidia_output_tps_per_watt": 0.5,
+    "nvidia_goodput_per_watt": 0.02,
+}  # fmt: skip
+"""By hand, of the run below."""
+
+
 def test_every_row_is_its_formula() -> None:
     """Two GPUs draw 1200 J in 2 s."""
     found = numbers(Run([*gpu(0, 380.0, 800.0), *gpu(1, 210.0, 400.0)]))
-    assert found == pytest.approx({
-        "nvidia_total_gpu_power": 590.0, "nvidia_average_gpu_power": 600.0, "nvidia_total_gpu_energy": 1200.0,
-        "nvidia_output_tokens_per_joule": 0.5, "nvidia_energy_per_output_token": 2000.0,
-        "nvidia_energy_per_total_token": 1000 * 1200 / 2100, "nvidia_energy_per_request": 40.0, "nvidia_energy_per_user": 300.0,
-        "nvidia_energy_delay_product": 8.0, "nvidia_performance_per_watt": 15 / 600, "nvidia_output_tps_per_watt": 0.5,
-        "nvidia_goodput_per_watt": 0.02,
-    })  # fmt: skip
+    assert found == pytest.approx(WORKED)
 
 
 def test_gpus_of_the_other_vendor_have_metrics_of_their_own() -> None:
