@@ -12,7 +12,7 @@ import threading
 import tomllib
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -183,7 +183,7 @@ def graded(done: Done, truth: dict[str, Any]) -> list[tuple[bool, float | None]]
     return [(right[line["metadata"]["x_request_id"]], value) for line, value in zip(lines, values, strict=True)]
 
 
-def json_lines(path: Path, rows: Iterable[dict[str, str]]) -> Path:
+def json_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return path
 

@@ -56,11 +56,15 @@ class Spare:
         log: its output and errors are appended to it; None leaves them to this process's own.  variables: its environment, of
         this process's.  descriptors: open ones of this process, which it has under the same numbers.
         """
-        about = json.dumps(["" if log is None else str(log), list(command), [*variables]]).encode()
+        about = json.dumps([log is not None, list(command), [*variables]]).encode()
         self._orders.settimeout(_TAKE_S)
-        with contextlib.suppress(OSError), self._orders as orders:  # it was killed
-            socket.send_fds(orders, [json.dumps(list(descriptors)).encode() + b"\n"], list(descriptors))
-            orders.sendall(about)
+        # The log is opened here: a run that can't begin leaves its directory as it was, and nobody makes a file there later.
+        with contextlib.nullcontext() if log is None else log.open("ab") as output:
+            files = {} if output is None else {1: output.fileno()}
+            files |= {descriptor: descriptor for descriptor in descriptors}
+            with contextlib.suppress(OSError), self._orders as orders:  # it was killed
+                socket.send_fds(orders, [json.dumps([*files]).encode() + b"\n"], [*files.values()])
+                orders.sendall(about)
 
     def poll(self) -> int | None:
         if self.returncode is None:
@@ -176,12 +180,9 @@ def _taken(orders: socket.socket) -> bytes:
 
 
 def _work(about: bytes) -> int:
-    log, command, variables = json.loads(about)
-    if log:
-        output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        os.close(output)
+    logged, command, variables = json.loads(about)
+    if logged:
+        os.dup2(1, 2)
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         stream = open(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         setattr(sys, name, stream)

@@ -245,12 +245,22 @@ def test_a_named_default_is_a_named_one(server: Server, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("options", "asked"),
     [
-        ({}, True), ({"gpu_telemetry": []}, True), ({"gpu_telemetry": ["pynvml"]}, False),
+        ({"gpu_telemetry": []}, True), ({"gpu_telemetry": ["pynvml"]}, False),
         ({"gpu_telemetry_enabled": False}, False),
     ],
 )  # fmt: skip
 def test_exporters_are_asked_but_for_a_local_library(options: dict[str, Any], asked: bool) -> None:
     assert DcgmOptions(**options).exporters is asked
+
+
+@pytest.mark.parametrize(("pages", "asked"), [("127.0.0.1:1,localhost:1", False), ("gpu-node:9400", True)])
+def test_default_exporters_are_asked_where_somebody_may_listen(
+    server: Server, monkeypatch: pytest.MonkeyPatch, pages: str, asked: bool
+) -> None:
+    monkeypatch.setenv("AIPERF_GPU_DEFAULT_DCGM_ENDPOINTS", pages)
+    assert DcgmOptions().exporters is asked
+    monkeypatch.setenv("AIPERF_GPU_DEFAULT_DCGM_ENDPOINTS", f"{pages},{server.place}")
+    assert DcgmOptions().exporters is True
 
 
 def test_a_bad_default_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

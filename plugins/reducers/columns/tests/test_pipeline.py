@@ -596,7 +596,8 @@ def test_errors_are_counted_and_the_census_knows_when_each_was_first() -> None:
     ],
 )
 def test_what_a_run_has_decides_which_metrics_apply(tmp_path: Path, changes: dict[str, Any], extra: Needs) -> None:
-    assert needs_of(plan_for(tmp_path, **changes), Plain.capabilities) == Needs.TOKENS_OUT | Needs.TOKENS_IN | extra
+    always = Needs.TOKENS_OUT | Needs.TOKENS_IN | Needs.LENGTHS
+    assert needs_of(plan_for(tmp_path, **changes), Plain.capabilities) == always | extra
 
 
 def test_metrics_that_cannot_be_had_are_named_with_package_and_version(
