@@ -26,7 +26,7 @@ from aiperf.sdk.ui import NoUi, Ui
 
 log = logging.getLogger(__name__)
 
-_END_S = 2.0
+_END_S = 5.0
 _HANGS_S = 0.5
 """A display that takes longer for a call may never return."""
 _LONGEST_LINE = 500

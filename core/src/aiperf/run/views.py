@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -115,7 +116,9 @@ class ViewProcess:
             raise PluginError(self._broke or f"its process {fate(code)}")
 
     def end(self, patience_s: float) -> None:
-        """Let it end by itself, or kill it behind *patience_s*."""
+        """Let it end by itself, with the run's priority: the load is over.  Kill it behind *patience_s*."""
+        with contextlib.suppress(OSError):  # it has ended
+            self.process.raise_priority()
         self.process.end(patience_s)
 
     def close(self) -> None:
