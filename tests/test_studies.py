@@ -376,6 +376,7 @@ def test_a_killed_sampling_process_is_replaced_for_the_next_cell(
         f"--streaming --isl 20 --osl 4 --server-metrics {simulator.url}/metrics", model="m", url=simulator.url,
         tokenizer="builtin", request_count=4, concurrency=[1, 2, 3], artifact_dir=tmp_path / "out", on_cell=kill,
     )  # fmt: skip
-    assert len(made) == 2 and [run.summary and run.summary.valid for run in study.runs] == [4, 4, 4]
+    assert len(made) >= 2, "one that is too slow at its end is replaced, too"
+    assert [run.summary and run.summary.valid for run in study.runs] == [4, 4, 4]
     files = sorted((tmp_path / "out").glob("concurrency_*/server_metrics_export.json"))
     assert [path.parent.name for path in files] == ["concurrency_1", "concurrency_2", "concurrency_3"]

@@ -14,6 +14,7 @@ from aiperf_gpus.options import GpuOptions
 
 _DEFAULT = "http://localhost:9400/metrics,http://localhost:9401/metrics"
 _HTTP = 80
+"""The port of an address without one."""
 _IPV4, _IPV6 = (socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")
 _LOOPBACK = {"localhost": (_IPV4, _IPV6), "127.0.0.1": (_IPV4,), "::1": (_IPV6,)}
 _ANSWER_S = 0.5
