@@ -110,6 +110,11 @@ def socket_options() -> list[tuple[int, int, int]]:
     return options
 
 
+def cpus() -> int:
+    """CPUs that this process may use: fewer than the machine's in many containers."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def uvloop_wanted() -> bool:
     """``AIPERF_SERVICE_DISABLE_UVLOOP``, false; uvloop runs the loop where the platform has it."""
     return not _flag("AIPERF_SERVICE_DISABLE_UVLOOP", False) and sys.platform != "win32"

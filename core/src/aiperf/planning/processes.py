@@ -56,7 +56,7 @@ def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int,
     rates = [phase.rate or max((rate for _, rate in phase.rate_series or ()), default=0.0) for phase in phases]
     wanted = max(math.ceil(max(rates) / RATE_PER_WORKER), math.ceil(sessions / SESSIONS_PER_WORKER))
     share, cap = environment.worker_cpu_share(), environment.workers_cap()
-    most = kernel.workers_max or min(math.floor(share * cpus()) - 1, cap)
+    most = kernel.workers_max or min(math.floor(share * environment.cpus()) - 1, cap)
     # More workers than sessions would idle.
     workers = max(1, min([wanted, most, *limits, *users]))
     forced = kernel.workers or environment.forced_workers()
@@ -64,11 +64,6 @@ def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int,
         workers = forced if kernel.workers_max is None else min(forced, kernel.workers_max)
     reducers = kernel.record_processors or math.ceil(workers / environment.workers_per_reducer())
     return workers, min(workers, reducers)
-
-
-def cpus() -> int:
-    """CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def ui(draft: Draft) -> PluginRef | None:

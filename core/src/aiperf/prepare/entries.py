@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from aiperf import environment
 from aiperf.errors import AiperfError, BadDataset, PluginError
 from aiperf.prepare import pace
 from aiperf.prepare.asked_answers import AskedAnswers
@@ -209,7 +210,7 @@ class Entries:
             BadDataset, PluginError: With a message for the user.
         """
         plan, several = self._plan, self.several_answers
-        if len(os.sched_getaffinity(0)) <= plan.run.workers + plan.run.reducers:
+        if environment.cpus() <= plan.run.workers + plan.run.reducers:
             os.nice(_YIELD)
         whole = self._write(lambda: stop() or self.several_answers != several)
         if self.several_answers != several:  # its metrics were chosen for one answer to a request

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ASK_S = 1.6
-"""Time before a line of progress in which reducers tell their numbers and the verdict, each until the snapshot behind it."""
+"""Reducers are asked so long before a line of progress: the next snapshot has their numbers, the one behind it the verdict."""
 _LEAD_NS = 3_000_000
 """From the message that begins a phase to its start: every worker has it by then."""
 _CANCEL_DRAIN_NS = 5 * NS_PER_S

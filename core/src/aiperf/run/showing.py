@@ -92,7 +92,7 @@ class Showing:
         return snapshot
 
     def ask(self) -> None:
-        """A line of progress is due at the third snapshot from here: the next ones have the latest numbers and the verdict."""
+        """Let the reducers tell their numbers: a line of progress is due soon."""
         if not self.looked:
             self._asked = True
             for reducer in self._run.children.reducers:

@@ -26,12 +26,8 @@ _CUT = 4
 """Added to the place of an answer's state where it was cut."""
 
 
-class ShareFold(PluginFold):
-    """The share of ones among zeros and ones, with Wilson's interval.
-
-    A value is ``2 * repeat``, plus 1 for a one.  Answers to one problem are not independent, so the interval is that of as many
-    answers as the most frequent repeat has: the problems.
-    """
+class _CountedFold(PluginFold):
+    """How often each whole number came."""
 
     def __init__(self, values: dict[int, int] | None = None) -> None:
         self._values = Counter(values or {})
@@ -48,6 +44,14 @@ class ShareFold(PluginFold):
     @classmethod
     def load(cls, data: bytes) -> Self:
         return cls(msgspec.msgpack.decode(data, type=dict[int, int]))
+
+
+class ShareFold(_CountedFold):
+    """The share of ones among zeros and ones, with Wilson's interval.
+
+    A value is ``2 * repeat``, plus 1 for a one.  Answers to one problem are not independent, so the interval is that of as many
+    answers as the most frequent repeat has: the problems.
+    """
 
     def _share(self) -> tuple[int, int]:
         ones = sum(count for value, count in self._values.items() if value % 2)
@@ -68,24 +72,8 @@ class ShareFold(PluginFold):
         return {"avg": ones / total, "sum": ones, "count": total} if total else None
 
 
-class AnswerStates(PluginFold):
+class AnswerStates(_CountedFold):
     """Numbers of answers: graded ones, those of them that were cut at their length, ungraded ones, and failed requests."""
-
-    def __init__(self, values: dict[int, int] | None = None) -> None:
-        self._values = Counter(values or {})
-
-    def add(self, values: Floats) -> None:
-        self._values.update(values.astype(np.int64).tolist())
-
-    def merge(self, other: Self) -> None:
-        self._values.update(other._values)
-
-    def dump(self) -> bytes:
-        return msgspec.msgpack.encode(dict(self._values))
-
-    @classmethod
-    def load(cls, data: bytes) -> Self:
-        return cls(msgspec.msgpack.decode(data, type=dict[int, int]))
 
     def counts(self) -> Mapping[str, int]:
         found = dict.fromkeys(("graded", "failed", "ungraded", "cut"), 0)

@@ -9,6 +9,7 @@ from aiperf.sdk.telemetry import Absent, TelemetryContext, TelemetrySource, Tele
 from aiperf_gpus.options import interval_s
 
 from aiperf_metric_gpu_dcgm.options import DcgmOptions, default_urls, timeout_s
+from aiperf_metric_gpu_dcgm.ports import listens
 
 
 class GpuDcgm(TelemetrySource[DcgmOptions]):
@@ -25,8 +26,6 @@ class GpuDcgm(TelemetrySource[DcgmOptions]):
             Absent: Nothing listens at the default ports, and the user asked for none: there is nothing to say.
             AiperfError: The user asked for GPUs.
         """
-        from aiperf_metric_gpu_dcgm.exporter import listens
-
         urls = default_urls()
         self._defaults = [url for url in urls if listens(url)]
         if not self._defaults and not self.options.items.urls:

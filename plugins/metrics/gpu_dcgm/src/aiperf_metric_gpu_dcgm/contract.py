@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
 from collections.abc import Iterator
 
 import pytest
 from aiperf.testing import TelemetryContract
+from aiperf_metric_server_metrics.contract import serving
 
 from aiperf_metric_gpu_dcgm import GpuDcgm
 from aiperf_metric_gpu_dcgm.options import DcgmOptions
@@ -26,28 +25,13 @@ DCGM_FI_DEV_XID_ERRORS{{{_GPU}}} 0
 """.encode()
 
 
-class _Page(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4")
-        self.send_header("Content-Length", str(len(PAGE)))
-        self.end_headers()
-        self.wfile.write(PAGE)
-
-    def log_message(self, format: str, *arguments: object) -> None:  # the library's name
-        pass
-
-
 class GpuDcgmContract(TelemetryContract):
     source = GpuDcgm
 
     @pytest.fixture(autouse=True)
     def page(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """An exporter, which the source asks."""
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        monkeypatch.setattr(type(self), "options", DcgmOptions(gpu_telemetry=[f"127.0.0.1:{server.server_address[1]}"]))
         monkeypatch.setenv("AIPERF_GPU_DEFAULT_DCGM_ENDPOINTS", "")
-        yield
-        server.shutdown()
-        server.server_close()
+        with serving(PAGE) as place:
+            monkeypatch.setattr(type(self), "options", DcgmOptions(gpu_telemetry=[place]))
+            yield

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from urllib.parse import urlsplit
 
 from aiperf.sdk.errors import AiperfError
 from aiperf.sdk.telemetry import Absent, FetchError, Point, Reading, TelemetryContext, TelemetryTarget
@@ -27,7 +25,6 @@ _LABELS = {
 _BLANK = 2147483632
 """Values from here on stand in DCGM for a field without a value."""
 _DCGM = "DCGM_FI_"
-_LISTENS_S = 0.5
 
 
 class Owners:
@@ -47,17 +44,6 @@ class Owners:
 
     def of(self, gpu: tuple[str, str]) -> str:
         return self._owners[gpu]
-
-
-def listens(url: str) -> bool:
-    """Whether something takes connections there."""
-    parts = urlsplit(url)
-    address = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        socket.create_connection(address, _LISTENS_S).close()
-    except OSError:
-        return False
-    return True
 
 
 def pages(defaults: Iterable[str], given: Iterable[str]) -> Iterator[tuple[Address, bool]]:
@@ -150,4 +136,4 @@ class DcgmTarget(TelemetryTarget):
             log.log(level, "%s: %s", self.name, sentence)
 
 
-__all__ = ["DcgmTarget", "Owners", "listens", "pages"]
+__all__ = ["DcgmTarget", "Owners", "pages"]

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
-from urllib.parse import urlsplit
 
 from aiperf.sdk.environment import number
 from aiperf.sdk.errors import ConfigError
 from aiperf_gpus.items import read_items
 from aiperf_gpus.options import GpuOptions
 
+from aiperf_metric_gpu_dcgm.ports import may_listen
+
 _DEFAULT = "http://localhost:9400/metrics,http://localhost:9401/metrics"
-_HTTP = 80
-"""The port of an address without one."""
-_IPV4, _IPV6 = (socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")
-_LOOPBACK = {"localhost": (_IPV4, _IPV6), "127.0.0.1": (_IPV4,), "::1": (_IPV6,)}
-_ANSWER_S = 0.5
-"""A port of this machine takes a connection at once, or refuses it."""
 _VARIABLE = "AIPERF_GPU_DEFAULT_DCGM_ENDPOINTS"
 
 
@@ -29,7 +22,7 @@ class DcgmOptions(GpuOptions):
         library."""
         if self.gpu_telemetry_enabled and self.gpu_telemetry is None:
             try:
-                return any(map(_may_listen, default_urls()))
+                return any(map(may_listen, default_urls()))
             except ConfigError:  # among the problems
                 return True
         return self.gpu_telemetry_enabled and not self.items.local
@@ -56,21 +49,6 @@ def default_urls() -> tuple[str, ...]:
         return read_items([item for item in items if item]).urls
     except ValueError as error:
         raise ConfigError(f"{_VARIABLE}: {error}") from error
-
-
-def _may_listen(url: str) -> bool:
-    """Whether somebody may listen there, found out at once: a port of this machine is asked, another machine may be there.
-
-    Without it, every run of a machine without GPUs would start a process that finds nothing.
-    """
-    address = urlsplit(url)
-    families = _LOOPBACK.get(address.hostname or "", ())
-    for family, host in families:
-        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as client:
-            client.settimeout(_ANSWER_S)
-            if client.connect_ex((host, address.port or _HTTP)) == 0:
-                return True
-    return not families
 
 
 def timeout_s() -> float:

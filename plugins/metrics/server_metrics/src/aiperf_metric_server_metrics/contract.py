@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import threading
 from collections.abc import Iterator
@@ -31,16 +32,26 @@ wait_seconds_count 6
 """
 
 
-class _Page(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain; version=0.0.4")
-        self.send_header("Content-Length", str(len(PAGE)))
-        self.end_headers()
-        self.wfile.write(PAGE)
+@contextlib.contextmanager
+def serving(page: bytes) -> Iterator[str]:
+    """A server that gives the page at any path: its host and port."""
 
-    def log_message(self, format: str, *arguments: object) -> None:  # the library's name
-        pass
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, format: str, *arguments: object) -> None:  # the library's name
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
 
 
 class ServerMetricsContract(TelemetryContract):
@@ -50,9 +61,6 @@ class ServerMetricsContract(TelemetryContract):
     @pytest.fixture(autouse=True)
     def page(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """A server with a page, which the source asks."""
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        monkeypatch.setattr(type(self), "context", TelemetryContext((f"http://127.0.0.1:{server.server_address[1]}",), ("m",)))
-        yield
-        server.shutdown()
-        server.server_close()
+        with serving(PAGE) as place:
+            monkeypatch.setattr(type(self), "context", TelemetryContext((f"http://{place}",), ("m",)))
+            yield

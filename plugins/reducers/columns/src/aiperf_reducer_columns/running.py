@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from aiperf.parts.journal import load_end
+from aiperf.parts.processes import cpus
 from aiperf.sdk.reducer import Ended, Live, ReducerJob, RunningReduction
 from aiperf.sdk.snapshot import Snapshot, VerdictSoFar
 
@@ -32,11 +33,6 @@ _RESERVE_BYTES = 1 << 20
 """Kept on the disk for the summary, in case that the disk is full when the load ends."""
 
 
-def _cores() -> int:
-    """Cores that this process may use: fewer than the machine's in many containers."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class ColumnsReduction(RunningReduction):
     """Follows the journal's segments, and writes columns and folded metrics."""
 
@@ -50,7 +46,7 @@ class ColumnsReduction(RunningReduction):
         self._so_far = VerdictsSoFar(job.plan, job.journal)
         # Where workers, reducers, server and parent share cores, even idle time costs: caches and memory are shared.
         # On two cores a worker at its limit sent 65,000 requests/s with the reducer stopped, 47,000 beside it.
-        self._crowded = _cores() < job.plan.run.workers + job.plan.run.reducers + 2
+        self._crowded = cpus() < job.plan.run.workers + job.plan.run.reducers + 2
         gc.set_threshold(*RARELY)
         for stale in self.journal.glob(f"part-*-{job.index}"):
             stale.unlink()  # of one that died, whose second process may still write to it
@@ -173,7 +169,7 @@ class ColumnsReduction(RunningReduction):
         run, end = self.job.plan.run, load_end(self.journal)
         if self.reducer.unread > _WORTH_BYTES:
             self.reducer.put_off_rows()
-            if _cores() >= 2 * run.reducers and self.job.plan.plugins.grader is None:  # it may have threads
+            if cpus() >= 2 * run.reducers and self.job.plan.plugins.grader is None:  # it may have threads
                 self.reducer.read_aside(end, self.job.warned)
         while self.reducer.step(_STEP_S):
             self.job.moved()
