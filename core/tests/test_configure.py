@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiperf import environment
 from aiperf.errors import ConfigErrors
-from aiperf.planning import configure, processes
+from aiperf.planning import configure
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.planning.problems import Settings
 from aiperf.registry.option_specs import validate
@@ -220,7 +221,7 @@ APART = row("engines", "apart", "fake_plugins:Breaks")
 def test_workers_without_shared_memory_are_several_when_nothing_is_counted(
     load: dict[str, Any], workers: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(processes, "cpus", lambda: 64)
+    monkeypatch.setattr(environment, "cpus", lambda: 64)
     installed = [*PLUGINS, APART]
     found = plan({"models": ["m"], **load}, engine="apart", installed=installed)
     assert found.plugins.engine is not None and found.plugins.engine.name == "apart"
@@ -605,7 +606,7 @@ def test_what_makes_sense_for_the_warmup_alone_is_taken(given: dict[str, Any]) -
 def test_workers_come_from_the_load(
     given: dict[str, Any], cpus: int, workers: int, reducers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "cpus", lambda: cpus)
+    monkeypatch.setattr(environment, "cpus", lambda: cpus)
     found = plan({"models": ["m"], **given})
     assert (found.run.workers, found.run.reducers) == (workers, reducers)
 

@@ -12,7 +12,7 @@ from aiperf import environment
 from aiperf.cli.commandline import CommandLine, options_of
 from aiperf.cli.settings import profile_settings
 from aiperf.errors import AiperfError, ConfigErrors
-from aiperf.planning import configure, processes
+from aiperf.planning import configure
 from aiperf.planning.phases import section, target
 from aiperf.registry.registry import Registry
 from aiperf.sdk.descriptor import Descriptor
@@ -627,7 +627,7 @@ def test_the_target_of_a_phase_is_a_readable_line(line: str, said: str) -> None:
     (FIXED, 1),
 ])  # fmt: skip
 def test_workers_come_from_rates_limits_and_users(line: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "cpus", lambda: 64)
+    monkeypatch.setattr(environment, "cpus", lambda: 64)
     assert plan(line).run.workers == workers
 
 
@@ -637,7 +637,7 @@ def test_workers_come_from_rates_limits_and_users(line: str, workers: int, monke
 def test_the_environment_says_how_much_of_the_machine_workers_may_take(
     variable: str, value: str, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "cpus", lambda: 64)
+    monkeypatch.setattr(environment, "cpus", lambda: 64)
     monkeypatch.setenv(variable, value)
     assert plan("--request-rate 1e9").run.workers == workers
 
