@@ -143,6 +143,10 @@ def _no_column(name: str) -> Floats:
     raise LookupError(f"the evidence has no column {name!r}")
 
 
+def _no_body(entry: int) -> bytes:
+    return b""
+
+
 class Evidence(Struct, frozen=True, kw_only=True):
     """What is known of a finished run.  Read it, and change nothing in it.
 
@@ -167,7 +171,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     models: pairs of the model asked for and the model that answered, as the first answers of each server say it.
     looks: what :meth:`Verdict.look` of any verdict found behind the load, by name.
     windows: of every phase, in the monotonic clock, as moments of samples are; one that never began has no length.
-    read_samples, read_column: what :meth:`samples` and :meth:`column` read from.
+    read_samples, read_column, read_body: what :meth:`samples`, :meth:`column` and :meth:`body` read from.
     """
 
     summary: Summary
@@ -194,6 +198,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     windows: tuple[Window, ...] = ()
     read_samples: Callable[[str], Iterator[Line]] = _no_samples
     read_column: Callable[[str], Floats] = _no_column
+    read_body: Callable[[int], bytes] = _no_body
 
     def samples(self, source: str) -> Iterator[Line]:
         """The lines of a telemetry source of this name, from the file, at each call; none where it took no sample."""
@@ -209,6 +214,13 @@ class Evidence(Struct, frozen=True, kw_only=True):
             LookupError: There is no such column; the sentence has the nearest name.
         """
         return self.read_column(name)
+
+    def body(self, entry: int) -> bytes:
+        """The encoded body of the first turn of an entry of the data set, as it is stored: for the first model, unmarked.
+
+        Empty where it isn't known.  *entry*: as the column of this name has it.
+        """
+        return self.read_body(entry)
 
 
 class Look(Struct, frozen=True):

@@ -27,6 +27,7 @@ from aiperf.sdk.summary import Summary
 from aiperf_reducer_columns.reduce import batches
 from aiperf_reducer_columns.reduce.batches import StoredBatch, read_batches
 from aiperf_reducer_columns.reduce.reducer import ShardReducer
+from aiperf_reducer_columns.report.kept import Kept
 from aiperf_reducer_columns.report.report import report
 from aiperf_testing.journals import CLOCK, Plain, Recording, Words, event
 from aiperf_testing.plans import sample_ref
@@ -638,3 +639,9 @@ def test_what_damaged_columns_held_comes_from_the_segments_where_they_are_kept(
     made.flush(9 * MS)
     damaged(made, 1)
     assert summary(made).valid == 3
+
+
+def test_evidence_has_the_bodies_of_the_data_set(tmp_path: Path) -> None:
+    made = Recording(tmp_path)
+    kept = Kept(made.journal, 0)
+    assert [kept.body(entry) for entry in (0, 1, 2)] == [b"one two three", b"one", b""]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 from aiperf.sdk.table import Cell, TableColumn
+from aiperf_servers.client import Client
+from aiperf_servers.engines import Count, Latency
+from aiperf_servers.server import Levels, ServerCounts, Spread
 from msgspec import Struct
-
-from aiperf_table_reconciliation.client import Client
-from aiperf_table_reconciliation.engines import Count, Latency
-from aiperf_table_reconciliation.server import Levels, Server, Spread
 
 AGREES, DIFFERS, WIDE = "agrees", "differs", "wider than the bucket"
 COLUMNS = (
@@ -51,7 +50,7 @@ class Compared(Struct, frozen=True):
     """A target of an engine, compared.  levels: unit and values over time, by quantity.  shared: it answered others, too."""
 
     target: str
-    server: Server
+    server: ServerCounts
     rows: tuple[Row, ...]
     levels: dict[str, tuple[str, Levels]]
     notes: tuple[str, ...]
@@ -59,8 +58,9 @@ class Compared(Struct, frozen=True):
 
 
 def compare(
-    server: Server, client: Client, target: str, expected_acceptance: float | None, lacks: str = "", *, alone: bool = False
-) -> Compared:
+    server: ServerCounts, client: Client, target: str, expected_acceptance: float | None, lacks: str = "", *,
+    alone: bool = False,
+) -> Compared:  # fmt: skip
     """All quantities that the engine is known to have, with sentences on what is odd.
 
     *lacks*: why the server's counts are not those of the whole phase, and can't be judged; empty where they are.
@@ -158,7 +158,7 @@ def _counts(count: Count, known: float, client: Client, *, whole: bool, seen: bo
 
 
 def _accepted(
-    server: Server, counts: dict[str, tuple[Count, float]], levels: dict[str, tuple[str, Levels]]
+    server: ServerCounts, counts: dict[str, tuple[Count, float]], levels: dict[str, tuple[str, Levels]]
 ) -> float | None:
     """Mean tokens a step of speculative decoding: one by the target model, and those of the draft that it accepted."""
     drafts, accepted = (counts[name][1] if name in counts else 0.0 for name in ("drafts", "accepted_tokens"))

@@ -1,12 +1,14 @@
-"""What a run's journal keeps of samples and requests, for whoever asks: verdicts and tables."""
+"""What a run's journal keeps of samples, requests and prompts, for whoever asks: verdicts and tables."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from aiperf.parts.journal import Store
 from aiperf.sdk.columns import NUMBERS, Floats
 from aiperf.sdk.series import Line
 
@@ -36,3 +38,11 @@ class Kept:
                 columns = batch.columns()
                 parts.append(columns[name][columns["phase"] == self._phase])
         return np.concatenate(parts)
+
+    def body(self, entry: int) -> bytes:
+        """See :meth:`aiperf.sdk.verdict.Evidence.body`."""
+        return self._store.body(entry, 0) if self._store.has(entry) else b""
+
+    @cached_property
+    def _store(self) -> Store:
+        return Store(self._path)

@@ -9,7 +9,7 @@ import pytest
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.series import Line, Moment, Sample, SeriesHeader, SourceHeader, TargetHeader, Value, Window
 from aiperf.sdk.telemetry import SeriesKind
-from aiperf_table_reconciliation.over_time import MOST_POINTS, Points, over_time, thinned
+from aiperf_servers.over_time import MOST_POINTS, Points, over_time, thinned
 
 SECOND = 1_000_000_000
 PHASE = Window(0, 10 * SECOND, 20 * SECOND)

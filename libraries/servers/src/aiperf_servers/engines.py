@@ -47,7 +47,7 @@ class Count(Struct, frozen=True):
     besides: tuple[str, ...] = ()
 
 
-class Share(Struct, frozen=True):
+class CountShare(Struct, frozen=True):
     """A count in a whole: tokens found in the prefix cache of the tokens asked for.  rest: the whole is *part* and this."""
 
     quantity: str
@@ -64,7 +64,7 @@ class Engine(Struct, frozen=True):
     latencies: tuple[Latency, ...] = ()
     levels: tuple[Level, ...] = ()
     counts: tuple[Count, ...] = ()
-    shares: tuple[Share, ...] = ()
+    shares: tuple[CountShare, ...] = ()
 
 
 _TTFT, _ITL, _TPOT, _WHOLE = "time_to_first_token", "inter_chunk_latency", "inter_token_latency", "request_latency"
@@ -94,8 +94,8 @@ _TABLE = (
         (Count("requests", "requests", ("request_success",)), *_tokens("prompt_tokens", "generation_tokens"),
          Count("preemptions", "requests", ("num_preemptions",)), Count("drafts", "drafts", ("spec_decode_num_drafts",)),
          *_DRAFTS),
-        (Share("prefix_hits", "prefix_cache_hits", "prefix_cache_queries"),
-         Share("external_prefix_hits", "external_prefix_cache_hits", "external_prefix_cache_queries")),
+        (CountShare("prefix_hits", "prefix_cache_hits", "prefix_cache_queries"),
+         CountShare("external_prefix_hits", "external_prefix_cache_hits", "external_prefix_cache_queries")),
     ),
     Engine(
         "sglang", "sglang:",
@@ -106,7 +106,7 @@ _TABLE = (
          Level("acceptance_rate", "%", ("spec_accept_rate",), 100.0, mean=True)),
         (Count("requests", "requests", ("num_requests",)), *_tokens("prompt_tokens", "generation_tokens"),
          Count("preemptions", "requests", ("num_retracted_requests", "num_retracted_reqs_total"))),
-        (Share("prefix_hits", "cached_tokens", "prompt_tokens"),),
+        (CountShare("prefix_hits", "cached_tokens", "prompt_tokens"),),
     ),
     Engine(
         "tensorrt_llm", "trtllm_",
@@ -117,7 +117,7 @@ _TABLE = (
          Level("paused", "requests", ("num_paused_requests",)),
          Level("acceptance_length", "tokens", ("spec_decode_acceptance_length",), mean=True)),
         (Count("requests", "requests", ("request_success",)), *_tokens("prompt_tokens", "generation_tokens"), *_DRAFTS),
-        (Share("prefix_hits", "kv_cache_reused_blocks", rest="kv_cache_missed_blocks"),),
+        (CountShare("prefix_hits", "kv_cache_reused_blocks", rest="kv_cache_missed_blocks"),),
     ),
     Engine(
         "dynamo", "dynamo_frontend_",
@@ -126,7 +126,7 @@ _TABLE = (
         (Level("running", "requests", ("inflight_requests",)), Level("waiting", "requests", ("queued_requests",))),
         (Count("requests", "requests", ("requests",)), *_tokens("input_sequence_tokens", "output_tokens"),
          Count("preemptions", "requests", ("model_migration",))),
-        (Share("prefix_hits", "cached_tokens", "input_sequence_tokens"),),
+        (CountShare("prefix_hits", "cached_tokens", "input_sequence_tokens"),),
     ),
     Engine(
         "triton", "nv_",

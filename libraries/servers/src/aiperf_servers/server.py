@@ -10,7 +10,7 @@ from typing import NamedTuple
 from aiperf.sdk.summary import SeriesSummary
 from aiperf_histograms import of_histogram
 
-from aiperf_table_reconciliation.engines import Count, Engine, Latency, Level, Share
+from aiperf_servers.engines import Count, CountShare, Engine, Latency, Level
 
 _TOTAL = "_total"
 
@@ -33,7 +33,18 @@ class Levels(NamedTuple):
     p99: float | None = None
 
 
-class Server:
+class ObservedTime(NamedTuple):
+    """Observations of a time in the phase: their sum in ms, and their number."""
+
+    total_ms: float
+    number: float
+
+    @property
+    def mean_ms(self) -> float | None:
+        return self.total_ms / self.number if self.number > 0 else None
+
+
+class ServerCounts:
     """The series of one target, by family; counters with or without ``_total``."""
 
     def __init__(self, engine: Engine, series: Iterable[SeriesSummary]) -> None:
@@ -42,6 +53,30 @@ class Server:
         for one in series:
             name = one.name.removeprefix(engine.prefix)
             self._families[name.removesuffix(_TOTAL) if one.kind == "counter" else name].append(one)
+
+    def observed(self, quantity: str) -> ObservedTime | None:
+        """The observations of a latency, exact: of a histogram, or of two counters; None where the server has neither."""
+        for wanted in (each for each in self.engine.latencies if each.quantity == quantity):
+            for name in wanted.families:
+                if found := self._of(name, "histogram"):
+                    total, count = (sum(one.stats.get(part, 0.0) for one in found) for part in ("sum", "count"))
+                    return ObservedTime(total * wanted.scale, count)
+            total_of, count_of = self.grown(wanted.total), self.grown(wanted.per)
+            if total_of is not None and count_of is not None:
+                return ObservedTime(total_of * wanted.scale, count_of)
+        return None
+
+    def counted(self, quantity: str) -> float | None:
+        """The increase of the counter of this quantity; None where the server has none."""
+        return next((self.count(each) for each in self.engine.counts if each.quantity == quantity), None)
+
+    def leveled(self, quantity: str) -> Levels | None:
+        """The gauge of this quantity over the phase; None where the server has none."""
+        return next((self.level(each) for each in self.engine.levels if each.quantity == quantity), None)
+
+    def shared(self, quantity: str) -> float | None:
+        """The share of this quantity, in percent; None where the server has none."""
+        return next((self.share(each) for each in self.engine.shares if each.quantity == quantity), None)
 
     def latency(self, wanted: Latency) -> dict[str, Spread]:
         """By statistic: ``p50`` and ``p99`` of a histogram, ``avg`` of two counters; empty where there is none."""
@@ -74,7 +109,7 @@ class Server:
                 return grown + sum(self.grown(other) or 0 for other in wanted.besides)
         return None
 
-    def share(self, wanted: Share) -> float | None:
+    def share(self, wanted: CountShare) -> float | None:
         """In percent; None where the server has not both, or the whole did not grow."""
         part, whole = self.grown(wanted.part), self.grown(wanted.whole or wanted.rest)
         if part is None or whole is None:

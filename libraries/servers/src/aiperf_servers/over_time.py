@@ -10,7 +10,7 @@ from functools import cache
 from aiperf.sdk.series import Line, Sample, SeriesHeader, SourceHeader, Value, Window
 from aiperf.sdk.telemetry import SeriesKind
 
-from aiperf_table_reconciliation.engines import Engine, engine_of
+from aiperf_servers.engines import Engine, engine_of
 
 MOST_POINTS = 256
 """Points of a quantity; with more, the least and the greatest of each 128th of the time stay."""
@@ -20,8 +20,10 @@ Points = list[tuple[float, float]]
 """Seconds since the begin of the phase, and values."""
 
 
-def over_time(lines: Iterable[Line], window: Window) -> Iterator[tuple[str, Engine, str, str, Points]]:
-    """By target and engine, each quantity with its unit and at most MOST_POINTS points of the phase.
+def over_time(
+    lines: Iterable[Line], window: Window, most: int | None = MOST_POINTS
+) -> Iterator[tuple[str, Engine, str, str, Points]]:
+    """By target and engine, each quantity with its unit and at most *most* points of the phase; None is all.
 
     A gauge has its values, a latency the mean of what ended since the sample before, a count its growth a second.
     """
@@ -48,7 +50,7 @@ def over_time(lines: Iterable[Line], window: Window) -> Iterator[tuple[str, Engi
     for one in followed.values():
         for quantity, (unit, points) in one.points.items():
             if len(points) > 1:
-                yield one.target, one.engine, quantity, unit, thinned(points)
+                yield one.target, one.engine, quantity, unit, points if most is None else thinned(points, most)
 
 
 def thinned(points: Points, most: int = MOST_POINTS) -> Points:
