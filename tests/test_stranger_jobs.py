@@ -28,12 +28,14 @@ class Server(BaseHTTPRequestHandler):
     """A job is done with its third poll.  *broken*: the first answer has no id.
 
     endless: no job is done, and the third answer to polls of the first one breaks off, until this event.
+    file_bytes: length of the file of each result, of which the second one is missing; None makes no files.
     """
 
     protocol_version = "HTTP/1.1"
     seen: list[Seen]
     endless: threading.Event | None = None
     broken = False
+    file_bytes: int | None = None
     lock = threading.Lock()
 
     def do_POST(self) -> None:
@@ -45,7 +47,10 @@ class Server(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         with self.lock:
             polls = sum(path == self.path for _, _, path, *_ in self.note())
-        if self.endless is not None and self.path == "/jobs/j1" and polls == POLLS:
+        if self.path.startswith("/files/"):
+            missing = self.path == "/files/j2"
+            self.answer(404 if missing else 200, b"" if missing else b"f" * (self.file_bytes or 0))
+        elif self.endless is not None and self.path == "/jobs/j1" and polls == POLLS:
             self.send_response(202)
             self.send_header("Content-Length", "2")
             self.end_headers()
@@ -54,15 +59,16 @@ class Server(BaseHTTPRequestHandler):
         elif self.endless is not None or polls < POLLS:
             self.answer(202, {})
         else:
-            self.answer(200, {"result": "one two three"})
+            file = {} if self.file_bytes is None else {"file": self.path.replace("jobs", "files")}
+            self.answer(200, {"result": "one two three", **file})
 
     def note(self) -> list[Seen]:
         headers = self.headers.get("X-Request-ID"), self.headers.get("X-Correlation-ID")
         self.seen.append((monotonic(), self.command, self.path, *headers))
         return self.seen
 
-    def answer(self, status: int, body: dict[str, object]) -> None:
-        data = json.dumps(body).encode()
+    def answer(self, status: int, body: dict[str, object] | bytes) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
@@ -180,6 +186,22 @@ def test_an_exception_of_follow_fails_its_request_alone(aiperf: Program, server:
         record["error"]["message"] for record in done.lines("profile_export.jsonl") if record.get("error")
     )
     assert "acme-jobs 0.1.0" in " ".join(done.json()["warnings"])
+
+
+def test_a_file_is_counted_and_not_kept(aiperf: Program, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Server, "file_bytes", 3_000_000)
+    Server.seen = []
+    done = profile(aiperf, server, "--request-count", 3, "--export-level", "raw")
+    assert done.code == 0, done.err
+    records = done.lines("profile_export.jsonl")
+    assert [record["metrics"]["output_sequence_length"]["value"] for record in records if not record.get("error")] == [3, 3]
+    (error,) = [record["error"] for record in records if record.get("error")]
+    assert (error["type"], error["code"]) == ("FileError", 404)
+    for line in (each for each in done.lines("profile_export_arrivals.jsonl") if each["outcome"] == "completed"):
+        leg = line["legs"][-1]
+        assert not leg.get("polled") and line["last_byte_ns"] == leg["ended_ns"], "the latency ends with the file"
+    journal = done.artifacts / "journal"
+    assert sum(file.stat().st_size for file in journal.iterdir()) < 1_000_000, "nothing of the files is in the journal"
 
 
 def test_the_package_has_no_fault(aiperf: Program) -> None:

@@ -20,6 +20,7 @@ from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Exchange
 from aiperf.worker.clock import LoopTimer
 from aiperf.worker.logbook import Logbook
+from aiperf.worker.request_sink import RequestSink
 from aiperf.worker.requests import Requests
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 from aiperf_testing.plans import sample_plan
@@ -126,10 +127,13 @@ def make_engine(
     prepare: Prepare | None = None,
     store: Any = None,
     warn: Callable[[str], None] = lambda _: None,
+    kind: type[RequestSink] = RequestSink,
 ) -> Requests:
     store = store or FakeStore(turns)
     logbook = Logbook(Path(plan.output.journal), 0, {})
-    engine = Requests(plan, secrets or Secrets(), store, logbook, 0, prepare, loop=loop, numbered=[0], warn=warn)
+    engine = Requests(
+        plan, secrets or Secrets(), store, logbook, 0, prepare, loop=loop, numbered=[0], warn=warn, kind=kind
+    )
     engine.send_through(FakeTransport(engine))  # type: ignore[arg-type]
     phase, cells = plan.load.phases[0], [0, 0]
     context = DriverContext(

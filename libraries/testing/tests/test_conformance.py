@@ -29,7 +29,7 @@ from aiperf import (
 from aiperf.registry.manifest import read_row
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column
 from aiperf.sdk.dataset import DatasetContext, Promise
-from aiperf.sdk.endpoint import Answered, Capabilities, Done, Follow, Prompt, Reader, in_band_error, unreadable
+from aiperf.sdk.endpoint import Answered, Capabilities, Done, Drained, Follow, Prompt, Reader, in_band_error, unreadable
 from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.framing import Event, JsonArray, LengthPrefixed, Lines
 from aiperf.sdk.grader import Case, Grade, Grader
@@ -499,6 +499,34 @@ def _endless(self: Endpoint, answer: Answered) -> Follow:
 )
 def test_what_follows_an_answer_ends_with_the_last(follow: Callable[[Endpoint, Answered], Any], caught: set[str]) -> None:
     assert verdicts(_following(follow)) == caught
+
+
+def _fetching(answer: Answered, *, keep: bool) -> Follow | Done:
+    file = HttpRequest("/jobs/1/file", b"", {}, "", "GET")
+    return Done() if answer.state else Follow(file, keep=keep, drain=True, state="fetched")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_kept_answer_is_the_one_that_is_read(keep: bool) -> None:
+    made = _following(lambda self, answer: _fetching(answer, keep=keep))
+    made = type("Fetching", (type(made),), {"followed": (Answered(0, 200, RESULT), Answered(1, 200, b"file"))})()
+    assert verdicts(made) == (set() if keep else {"test_what_follows_an_answer_is_a_request"})
+
+
+@pytest.mark.parametrize(
+    ("drained", "good"),
+    [
+        (lambda self, start, received: Drained(self.decode(start)), True),
+        (lambda self, start, received: Drained(), False),
+        (lambda self, start, received: self.decode(start), False),
+        (lambda self, start, received: Drained(Delta("a"), begins=received + 1), False),
+        (lambda self, start, received: Drained(Delta("a")), False),
+    ],
+)
+def test_a_bad_reading_of_a_drained_answer_is_caught(drained: Callable[[Endpoint, bytes, int], Any], good: bool) -> None:
+    contract = type(with_endpoint(drained=drained))
+    made = cast(EndpointContract, type("Draining", (contract,), {"drained": RESULT})())
+    assert verdicts(made) == (set() if good else {"test_a_drained_answer_is_read_from_its_start"})
 
 
 # Metrics

@@ -13,6 +13,7 @@ from aiperf.rundir.journal import (
     DAMAGED,
     DONE,
     DONE_FIELDS,
+    DRAINED,
     ERROR,
     LOOP,
     MESSAGE,
@@ -46,8 +47,8 @@ from aiperf.rundir.previous_results import set_aside
 from aiperf.rundir.store import Store
 
 __all__ = [
-    "ABORTED", "CANCELLED", "CHUNKS", "CHUNK_FIELDS", "COLUMNS", "COMPLETED", "DAMAGED", "DONE", "DONE_FIELDS", "ERROR",
-    "LOOP", "MESSAGE", "NEVER_SENT", "OUTCOMES", "PHASE", "PLAN", "SENT", "SENT_FIELDS", "TEXT", "UNFINISHED",
+    "ABORTED", "CANCELLED", "CHUNKS", "CHUNK_FIELDS", "COLUMNS", "COMPLETED", "DAMAGED", "DONE", "DONE_FIELDS", "DRAINED",
+    "ERROR", "LOOP", "MESSAGE", "NEVER_SENT", "OUTCOMES", "PHASE", "PLAN", "SENT", "SENT_FIELDS", "TEXT", "UNFINISHED",
     "UNKNOWN", "Frame", "RunClock", "RunEnd", "Store", "columns_path", "frames", "hold", "load_end", "load_run",
     "numbered", "pack", "read_ints", "request_id", "request_prefix", "segment_path", "session_prefix", "set_aside",
     "torn", "write_all",

@@ -40,7 +40,7 @@ class BodyTemplate(Struct):
     def filled(self, text: str) -> list[HttpRequest]:
         """The requests with this text."""
         return [
-            HttpRequest(like.path, body, like.headers, like.content_type, like.method)
+            HttpRequest(like.path, body, like.headers, like.content_type, like.method, like.drain)
             for (like, _, _), body in zip(self.requests, self.bodies(text), strict=True)
         ]
 

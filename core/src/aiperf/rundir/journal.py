@@ -53,10 +53,13 @@ TEXT    msgpack list of ``[request, kind, value]``; kind is ``error`` (ErrorDeta
         redacted, and the body, None where the data set has it: BODY; see ``Plan.keeps_requests``) or ``trailers`` (pairs of
         name and value)
         or ``legs``, of a request of several exchanges: rows of start, first byte, end (monotonic ns), status, whether it polled
+        or DRAINED: the number of bytes of an answer of which its start alone is in CHUNKS, None before it is over
 LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late the loop ran, and its CPU time so far
 COLUMNS a reduced batch (of the reducer, whose form it is)
 """
 
+DRAINED = "drained"
+"""A kind of TEXT."""
 PROMPT, BODY = ("of", "was", "now", "own"), ("of", "keep", "new", "own", "end", "last")
 """How a later turn continues the request *of* of its session; -1 is the first turn as the data set has it.
 

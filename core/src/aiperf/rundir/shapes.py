@@ -15,10 +15,11 @@ class StoredShape(Struct, frozen=True):
     method: str = "POST"
     content_type: str = "application/json"
     headers: dict[str, str] = {}
+    drain: bool = False
 
 
 def shape_of(request: HttpRequest) -> StoredShape:
-    return StoredShape(request.path, request.method, request.content_type, request.headers)
+    return StoredShape(request.path, request.method, request.content_type, request.headers, request.drain)
 
 
 def with_path(shapes: list[StoredShape], one: str | None, other: str | None) -> list[StoredShape]:
@@ -33,4 +34,4 @@ def same_shape(one: HttpRequest, other: HttpRequest) -> bool:
     if one.headers is other.headers and one.path is other.path:  # made from one template
         return True
     alike = one.path == other.path and one.method == other.method and one.content_type == other.content_type
-    return alike and one.headers == other.headers
+    return alike and one.drain == other.drain and one.headers == other.headers

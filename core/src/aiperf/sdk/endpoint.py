@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aiperf.errors import BadResponse
+from aiperf.sdk.exchanges import Answered, Done, Drained, Follow
 from aiperf.sdk.framing import Framing, ServerSentEvents
 from aiperf.sdk.headers import merged
 from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, ToolCall, Turn
@@ -87,35 +88,6 @@ class ChatPrompt(Struct, frozen=True):
 
     messages: Sequence[dict[str, Any]] = ()
     tools: Sequence[str] = ()
-
-
-class Answered(Struct, frozen=True):
-    """A whole answer with a good status (2xx), for :meth:`Endpoint.follow`.
-
-    number: of the exchange in its request, from 0.  headers: by names in small letters, of several the last.
-    before: the request that it answers; None for that of ``encode``.
-    """
-
-    number: int
-    status: int
-    body: bytes
-    headers: dict[str, str] = {}
-    before: HttpRequest | None = None
-
-
-class Follow(Struct, frozen=True):
-    """The next exchange of a request, to the same base URL, *after_s* seconds from now.
-
-    0 is at once.  Any other wait is that of a poll, and is spread: it takes between half and one and a half of *after_s*, by
-    the run's seed, so that requests which began together don't poll together.
-    """
-
-    request: HttpRequest
-    after_s: float = 0.0
-
-
-class Done(Struct, frozen=True):
-    """The answer is the request's."""
 
 
 class Reader:
@@ -293,10 +265,21 @@ class Endpoint(WithOptions[OptionsT]):
         """What follows an answer: a poll, a download, or nothing.
 
         For requests that take several exchanges, with ``Capabilities.follows``; called in workers, on the measuring loop,
-        behind each good answer (2xx); another status ends the request.  The last answer is the request's, which alone is
-        decoded; the latency ends with it, and the timeout covers all exchanges.  An exception fails the request.
+        behind each good answer (2xx); another status ends the request.  One answer is the request's, which alone is decoded:
+        the last, unless one was kept (``Follow.keep``).  The latency ends with the last exchange, and the timeout covers all.
+        An exception fails the request.
         """
         return Done()
+
+    def drained(self, start: bytes, received: int) -> Drained:
+        """The content of an answer that was drained (``HttpRequest.drain``), in place of ``decode``.
+
+        *start*: its first bytes, at most ``DRAINED_START``.  *received*: the number of all.
+
+        Raises:
+            BadResponse: It is none, or carries an error.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define drained(start, received)")
 
     def trailers(self, trailers: Mapping[str, str]) -> Delta | None:
         """What the trailers behind an answer add to it: usage, a finish reason, extra values; None for nothing.
@@ -314,6 +297,11 @@ class Endpoint(WithOptions[OptionsT]):
 def follows(endpoint: type[Endpoint[Any]]) -> bool:
     """Whether requests of the endpoint can take several exchanges."""
     return endpoint.follow is not Endpoint.follow
+
+
+def drains(endpoint: type[Endpoint[Any]]) -> bool:
+    """Whether requests of the endpoint may have ``HttpRequest.drain``."""
+    return endpoint.drained is not Endpoint.drained
 
 
 def unreadable(dialect: str, event: bytes, error: Exception) -> BadResponse:
@@ -418,7 +406,7 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
     Raises:
         TypeError: The endpoint returned something else.
-        ValueError: Its path is none.
+        ValueError: Its path is none, or it is drained and nothing reads the answer.
     """
     request = endpoint.encode(turn)
     if not isinstance(request, HttpRequest):
@@ -426,6 +414,8 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
     path, payload = request.path if path is None else path, turn.payload
     if path and not path.startswith("/"):
         raise ValueError(f"encode gave the path {path!r}, which must begin with /")
+    if request.drain and not drains(type(endpoint)):
+        raise ValueError("encode gave a request with drain=True, and the endpoint doesn't define drained(start, received)")
     if "{model}" in path:
         path = path.replace("{model}", quote(turn.model, safe=""))
     if path != request.path or turn.headers:
@@ -436,6 +426,6 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
 
 __all__ = [
-    "Answered", "Capabilities", "ChatPrompt", "DecodingReader", "Done", "Endpoint", "Follow", "Prompt", "Reader",
-    "completed", "decoded", "encoded", "follows", "in_band_error", "unreadable",
+    "Answered", "Capabilities", "ChatPrompt", "DecodingReader", "Done", "Drained", "Endpoint", "Follow", "Prompt", "Reader",
+    "completed", "decoded", "drains", "encoded", "follows", "in_band_error", "unreadable",
 ]  # fmt: skip

@@ -249,13 +249,18 @@ class Conversation(Struct, frozen=True, omit_defaults=True):
 
 
 class HttpRequest(Struct, frozen=True):
-    """A request: a path below the base URL, a body and the headers that the endpoint adds."""
+    """A request: a path below the base URL, a body and the headers that the endpoint adds.
+
+    drain: the bytes of a good answer (2xx) are counted and stamped, and neither held in memory nor journaled, for answers that
+    are long and that nobody reads, such as films; ``Endpoint.drained`` says what they were.
+    """
 
     path: str
     body: bytes
     headers: dict[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
     method: str = "POST"
+    drain: bool = False
 
 
 class ToolCall(Struct, frozen=True, omit_defaults=True):

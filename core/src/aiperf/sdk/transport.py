@@ -51,13 +51,19 @@ class Shape(Struct, frozen=True, weakref=True):
     transport that caches by shape must not keep the shape alive (``weakref.ref(shape, forget)``).
 
     url: absolute.  headers: in sending order, secrets included; the transport adds Host, Content-Length, ``X-Request-ID``
-    and, under each name of *session_headers*, the session's id.
+    and, under each name of *session_headers*, the session's id.  drain: nobody keeps the bytes of good answers (2xx), which may
+    be longer than ``TransportSettings.most_bytes``.
     """
 
     url: str
     headers: dict[str, str]
     session_headers: tuple[str, ...]
     method: str = "POST"
+    drain: bool = False
+
+    def drains(self, status: int) -> bool:
+        """Whether nobody keeps the bytes of an answer with this status."""
+        return self.drain and 200 <= status < 300
 
 
 class TransportSettings(Struct, frozen=True):

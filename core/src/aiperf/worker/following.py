@@ -11,44 +11,89 @@ import math
 from collections.abc import Callable
 from time import monotonic_ns
 
+from msgspec.structs import replace
+
 from aiperf.errors import ENDPOINT_ERROR
 from aiperf.registry.third_party import made, why
+from aiperf.rundir.journal import DRAINED
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Session
-from aiperf.sdk.endpoint import Answered, Done, Follow
+from aiperf.sdk.exchanges import Answered, Done, Follow
 from aiperf.sdk.model import ErrorDetails, HttpRequest
-from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, Exchange, Shape, Transport
+from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, STREAMED, Exchange, Shape, Transport
+from aiperf.worker.draining import Drain
 from aiperf.worker.requests import Requests
 
 _LONGEST_S = 1e6
 """A longer wait is none that a timer keeps; the request's timeout ends it before."""
+_SAID_BYTES = 2048
+"""Of a body that says why an exchange failed."""
 _ACCEPTED = 202
 """The status of a request whose processing has not been completed (RFC 9110)."""
+
+
+class _Answer:
+    """The answer of a leg.  reads: None for ``hidden`` of a message.  drain: where its bytes go, None keeps them all."""
+
+    __slots__ = ("drain", "head", "leg", "reads", "trailers")
+
+    def __init__(self, leg: Exchange) -> None:
+        self.leg = leg
+        self.reads: list[tuple[bytes, int, int, int | None]] = []
+        self.head: tuple[int, str, list[tuple[str, str]]] | None = None
+        self.trailers: list[tuple[str, str]] | None = None
+        self.drain: Drain | None = None
+
+    def read(self, body: bytes, kernel_ns: int, read_ns: int, hidden: int | None) -> None:
+        if self.leg.shape.drain and self.leg.shape.drains(self.leg.status):
+            if self.drain is None:
+                self.drain = Drain()
+            body = self.drain.take(body, kernel_ns, read_ns)
+            if not body:
+                return
+        self.reads.append((body, kernel_ns, read_ns, hidden))
+
+    @property
+    def body(self) -> bytes:
+        """The bytes that were kept."""
+        return self.reads[0][0] if len(self.reads) == 1 else b"".join([read[0] for read in self.reads])
+
+    @property
+    def stamps(self) -> tuple[int, int]:
+        """Stamps of the last read; 0 without any."""
+        if self.drain is not None:
+            return self.drain.kernel_ns, self.drain.read_ns
+        return self.reads[-1][1:3] if self.reads else (0, 0)
 
 
 class _Chain:
     """A request and its legs.
 
-    leg: in flight, None while the next one waits for *timer*.  reads: of *leg*, None for ``hidden`` of a message.
+    leg: in flight, None while the next one waits for *timer*.  answer: of *leg*, or of the last one.  kept: the answer that is
+    the request's though others follow.  step: what *leg* is, None for the first.
     over: the request was aborted, and nothing follows.  legs: rows of the journal's text ``legs``.
     """
 
-    __slots__ = ("before", "final", "head", "leg", "legs", "outer", "over", "polled", "reads", "timer", "trailers")
+    __slots__ = ("answer", "final", "kept", "leg", "legs", "outer", "over", "step", "timer")
 
     def __init__(self, outer: Exchange) -> None:
-        self.outer, self.final, self.over, self.polled = outer, outer.final, False, False
+        self.outer, self.final, self.over = outer, outer.final, False
         self.legs: list[tuple[int, int, int, int, bool]] = []
-        self.before: HttpRequest | None = None
+        self.step: Follow | None = None
+        self.kept: _Answer | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.leg: Exchange | None
         self.begin(outer)
 
+    @property
+    def polled(self) -> bool:
+        """Whether the leg began behind a wait."""
+        return self.step is not None and self.step.after_s > 0
+
     def begin(self, leg: Exchange) -> None:
         leg.final = False  # whether it is the last is only known behind its answer
         self.leg = leg
-        self.reads: list[tuple[bytes, int, int, int | None]] = []
-        self.head: tuple[int, str, list[tuple[str, str]]] | None = None
-        self.trailers: list[tuple[str, str]] | None = None
+        self.answer = _Answer(leg)
 
 
 class Following:
@@ -105,16 +150,16 @@ class Following:
     # For the transport: Sink
 
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
-        self._chains[exchange.request].reads.append((body, kernel_ns, read_ns, hidden))
+        self._chains[exchange.request].answer.read(body, kernel_ns, read_ns, hidden)
 
     def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
-        self._chains[exchange.request].reads.append((data, kernel_ns, read_ns, None))
+        self._chains[exchange.request].answer.read(data, kernel_ns, read_ns, None)
 
     def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
-        self._chains[exchange.request].trailers = trailers
+        self._chains[exchange.request].answer.trailers = trailers
 
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
-        self._chains[exchange.request].head = status, reason, headers
+        self._chains[exchange.request].answer.head = status, reason, headers
 
     def written(self, exchange: Exchange) -> None:
         self._requests.sink.written(exchange)  # of the first leg: no other is armed
@@ -123,11 +168,12 @@ class Following:
         chain = self._chains.get(exchange.request)
         if chain is None or chain.leg is not exchange:
             return
-        chain.leg = None
-        first_ns = chain.reads[0][2] if chain.reads else exchange.ack_ns
-        ended_ns = chain.reads[-1][2] if chain.reads and error is None else monotonic_ns()
+        chain.leg, answer = None, chain.answer
+        first_ns = answer.reads[0][2] if answer.reads else exchange.ack_ns
+        last_ns = answer.stamps[1]
+        ended_ns = last_ns if last_ns and error is None else monotonic_ns()
         chain.legs.append((exchange.started_ns, first_ns, ended_ns, exchange.status, chain.polled))
-        last: Exchange | None = exchange
+        last: _Answer | None = answer
         # A poll that breaks off is no answer that began: whether a deadline falls into a poll or between two is chance.
         if chain.polled and error is not None and (chain.over or exchange.status == _ACCEPTED):
             self._pass(chain, exchange)
@@ -144,6 +190,8 @@ class Following:
                 last = None
             finally:
                 self._requests.contents.encode_ns += monotonic_ns() - began_ns
+        elif chain.step is not None and chain.step.failure is not None and not chain.over:
+            error = _failure(chain.step, exchange, answer, error)
         self._end(chain, last, error)
 
     def _next(self, chain: _Chain, exchange: Exchange) -> Callable[[], object] | None:
@@ -152,9 +200,11 @@ class Following:
         Raises:
             Exception: Of the endpoint, or because of what it returned.
         """
-        headers = {} if chain.head is None else {name.lower(): value for name, value in chain.head[2]}
-        body = b"".join(read[0] for read in chain.reads)
-        step = self._endpoint.follow(Answered(len(chain.legs) - 1, exchange.status, body, headers, chain.before))
+        answer, before = chain.answer, chain.step
+        headers = {} if answer.head is None else {name.lower(): value for name, value in answer.head[2]}
+        number, state = len(chain.legs) - 1, None if before is None else before.state
+        request = None if before is None else before.request
+        step = self._endpoint.follow(Answered(number, exchange.status, answer.body, headers, request, state))
         if isinstance(step, Done):
             return None
         if not isinstance(step, Follow) or not isinstance(step.request, HttpRequest):
@@ -163,11 +213,17 @@ class Following:
             raise ValueError(f"follow gave after_s {step.after_s!r}, which must be 0 or more")
         if not step.request.path.startswith("/"):
             raise ValueError(f"follow gave the path {step.request.path!r}, which must begin with /")
-        session = chain.outer.owner
+        session, again = chain.outer.owner, before is not None and before.request is step.request
         assert isinstance(session, Session)  # the kernel's owner of every request
-        shape = self._requests.contents.shape_of(session, step.request)
-        chain.before, chain.polled = step.request, step.after_s > 0
-        if not chain.polled:
+        if again and before is not None and before.drain is step.drain:  # asked again
+            shape = exchange.shape
+        else:
+            request = replace(step.request, drain=True) if step.drain else step.request
+            shape = self._requests.contents.shape_of(session, request)
+        if step.keep:
+            chain.kept = answer
+        chain.step = step
+        if not step.after_s:
             return lambda: self._start(chain, shape, step.request.body)
         # Requests that began together would ask together, for ever: each waits half of the interval to one and a half.
         label = f"follow:{session.phase}:{session.turn}:{len(chain.legs)}"
@@ -184,7 +240,6 @@ class Following:
         if exchange is not outer:
             outer.bytes_received += exchange.bytes_received
             outer.flags |= exchange.flags & (RECONNECTED | RESENT)
-        chain.reads = []
 
     def _start(self, chain: _Chain, shape: Shape, body: bytes) -> None:
         outer = chain.outer
@@ -194,32 +249,63 @@ class Following:
         chain.begin(leg)
         self.transport.send(leg)
 
-    def _end(self, chain: _Chain, last: Exchange | None, error: ErrorDetails | None) -> None:
-        """End the request with the answer of *last*, or without one."""
+    def _end(self, chain: _Chain, last: _Answer | None, error: ErrorDetails | None) -> None:
+        """End the request with the answer *last*, or with the one kept before it; or without any."""
         outer, sink = chain.outer, self._requests.sink
         del self._chains[outer.request]
         if chain.timer is not None:
             chain.timer.cancel()
+        behind: _Answer | None = None
+        kept = chain.kept if last is not None and 200 <= last.leg.status < 300 else None
+        begun = None if kept is None else (kept.leg.status, kept.leg.ack_ns, kept.leg.flags & STREAMED)
         if last is None:
             outer.status = outer.ack_ns = 0
-        elif last is not outer:
-            outer.status, outer.ack_ns = last.status, last.ack_ns
-            outer.flags = outer.flags & (REUSED | RECONNECTED | RESENT) | last.flags & ~REUSED
-            outer.bytes_received += last.bytes_received
+        else:
+            self._take(chain, last)
+        if begun is not None:
+            last, behind, outer.flags = kept, last, outer.flags & ~STREAMED | begun[2]
+            outer.status, outer.ack_ns = begun[:2]
         self._requests.logbook.text(outer.request, "legs", chain.legs)
         if last is not None:
-            if chain.head is not None and (self._keep_heads or not 200 <= last.status < 300):
-                sink.head(outer, *chain.head)
-            for body, kernel_ns, read_ns, hidden in chain.reads:
-                if hidden is None:
-                    sink.message(outer, body, kernel_ns, read_ns)
-                else:
-                    sink.chunk(outer, body, kernel_ns, read_ns, hidden)
-            if chain.trailers is not None:
-                sink.trailers(outer, chain.trailers)
+            self._tell(chain, last, behind)
         outer.final = chain.final
         if self._sticky and (chain.final or chain.over or error is not None):
             part: Callable[[str], None] | None = getattr(self.transport, "part", None)
             if part is not None:
                 part(outer.session_id)
         sink.done(outer, error)
+
+    def _take(self, chain: _Chain, last: _Answer) -> None:
+        """Add what the last leg's exchange has to the request's."""
+        outer, leg = chain.outer, last.leg
+        if leg is not outer:
+            outer.status, outer.ack_ns = leg.status, leg.ack_ns
+            outer.flags = outer.flags & (REUSED | RECONNECTED | RESENT) | leg.flags & ~REUSED
+            outer.bytes_received += leg.bytes_received
+
+    def _tell(self, chain: _Chain, answer: _Answer, behind: _Answer | None) -> None:
+        """Journal the request's answer; of the one *behind* it the last stamp."""
+        outer, sink = chain.outer, self._requests.sink
+        if answer.head is not None and (self._keep_heads or not 200 <= answer.leg.status < 300):
+            sink.head(outer, *answer.head)
+        if answer.drain is not None:
+            self._requests.logbook.text(outer.request, DRAINED, answer.drain.bytes)
+        for body, kernel_ns, read_ns, hidden in answer.reads:
+            if hidden is None:
+                sink.message(outer, body, kernel_ns, read_ns)
+            else:
+                sink.chunk(outer, body, kernel_ns, read_ns, hidden)
+        kernel_ns, read_ns = answer.stamps if behind is None else behind.stamps
+        if behind is not None or (answer.drain is not None and answer.drain.behind):
+            sink.chunk(outer, b"", kernel_ns, read_ns or monotonic_ns(), 0)
+        if answer.trailers is not None:
+            sink.trailers(outer, answer.trailers)
+
+
+def _failure(step: Follow, exchange: Exchange, answer: _Answer, error: ErrorDetails | None) -> ErrorDetails:
+    """The error of an exchange whose failures have a type of their own."""
+    if error is not None:
+        return replace(error, type=step.failure)
+    said = answer.body[:_SAID_BYTES].decode("utf-8", "replace").strip()
+    what = f"{step.request.method} {step.request.path}: HTTP {exchange.status}"
+    return ErrorDetails(f"{what}: {said}" if said else what, type=step.failure, code=exchange.status)

@@ -18,7 +18,7 @@ from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, load, made
 from aiperf.rundir.store import Store
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
-from aiperf.sdk.endpoint import follows
+from aiperf.sdk.endpoint import drains, follows
 from aiperf.sdk.framing import event_mark
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Transport, TransportSettings
@@ -122,14 +122,19 @@ def make_share(
     loop = asyncio.get_running_loop()
     about = {"run_id": plan.run.run_id, "shard": place.index, "shards": place.workers, "pid": os.getpid()}
     logbook = Logbook(directory, place.index, {**about, "started_mono_ns": monotonic_ns()})
+    target, endpoint = plan.target, load(plan.plugins.endpoint)
+    several = follows(endpoint)
+    if drains(endpoint) and not several and kind is RequestSink:
+        from aiperf.worker.draining import DrainingSink
+
+        kind = DrainingSink
     fd = place.fds[0] if place.fds else slots.make_progress_fd(len(plan.load.phases), place.workers)
     progress = slots.Progress(fd, len(plan.load.phases), place.workers)
     requests = Requests(
         plan, secrets, Store(directory, plan.target.given_path), logbook, place.index, hooks.request_chain(),
         loop=loop, numbered=progress.requests(place.index), warn=warn, kind=kind,
     )  # fmt: skip
-    target, endpoint = plan.target, load(plan.plugins.endpoint)
-    following = _following(requests, loop) if follows(endpoint) else None
+    following = _following(requests, loop) if several else None
     settings = TransportSettings(
         target.urls, target.tls, target.reuse, target.sticky, keep_heads=plan.output.keeps_requests or following is not None,
         family=environment.ip_version(), trust_env=environment.trust_env(),

@@ -144,7 +144,7 @@ class Turns:
             if changed is not prepared:
                 headers = merged({**shape.headers, "Content-Type": changed.content_type}, changed.headers)
                 url = shape.url if changed.path == prepared.path else join_url(plan.target.urls[session.url], changed.path)
-                return changed.body, Shape(url, headers, shape.session_headers, changed.method), changed.body
+                return changed.body, Shape(url, headers, shape.session_headers, changed.method, changed.drain), changed.body
         elif self._continuing is not None and not (session.last or script.outline.alone):
             with suppress(Exception):  # code of a plugin; the next turn is encoded whole, too
                 script.grown = self._continuing.begin(request, turn, prepared.body, counted)
@@ -163,7 +163,7 @@ class Turns:
         headers = merged(merged(headers, stored.headers), self._secrets.headers)
         taken = {name.lower() for name in self._session_headers}
         headers = {name: value for name, value in headers.items() if name.lower() not in taken}
-        return Shape(join_url(url, stored.path), headers, self._session_headers, stored.method)
+        return Shape(join_url(url, stored.path), headers, self._session_headers, stored.method, stored.drain)
 
     def log(self, exchange: Exchange, body: Any) -> None:
         """Journal the request, secrets redacted; *body* as :meth:`encode` says, None where the store has it."""

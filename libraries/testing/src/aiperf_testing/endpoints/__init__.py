@@ -33,6 +33,7 @@ class EndpointContract(EncodingTests, DecodingTests):
     calling: answers with the tool calls *called*, each the data of its events, streamed and not; () skips their tests.
     whole: the same answer without streaming; None skips its test.
     followed: of an endpoint with ``follow``, an answer of each exchange of a request, the last one included.
+    drained: of an endpoint with ``drained``, a whole answer that has content.
     turn: what is encoded; the endpoint's probe unless given.
     silent: events without visible content.  garbage: bytes that are no answer.
     """

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf.sdk.endpoint import Done, Endpoint, Follow, encoded, follows, prompt
+from aiperf.sdk.endpoint import Done, Drained, Endpoint, Follow, drains, encoded, follows, prompt
+from aiperf.sdk.errors import BadResponse
+from aiperf.sdk.exchanges import DRAINED_START
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import HttpRequest, Message, Turn
 from aiperf.worker.continuing import Continuing
@@ -160,19 +162,22 @@ class EncodingTests(OnTranscript):
             )
 
     def test_what_follows_an_answer_is_a_request(self) -> None:
-        endpoint, before = self.endpoint, None
+        endpoint, before, kept = self.endpoint, None, None
         claims = endpoint.capabilities.follows
         assert claims is follows(type(endpoint)), "the capability 'follows' says something else than the method follow"
         if not claims:
             pytest.skip("a request of this endpoint is one exchange")
         assert len(self.followed) > 1, "followed has no answers to follow"
         for number, given in enumerate(self.followed):
-            answer = msgspec.structs.replace(given, number=number, before=before)
+            asked, state = (None, None) if before is None else (before.request, before.state)
+            answer = msgspec.structs.replace(given, number=number, before=asked, state=state)
             step = endpoint.follow(answer)
             assert step == type(endpoint)(endpoint.options).follow(answer), "the same answer is followed by something else"
             if number == len(self.followed) - 1:
                 assert isinstance(step, Done), f"the last answer is followed by {step!r:.200}"
-                assert self._text(self._decoded((given.body,))) == self.answer, "the last answer is another"
+                read = before is not None and before.drain and kept is None
+                deltas = [endpoint.drained(given.body, len(given.body)).delta] if read else self._decoded((kept or given.body,))
+                assert self._text(deltas) == self.answer, "the answer that is the request's is another"
                 continue
             assert isinstance(step, Follow), f"answer {number} is followed by {step!r:.200}"
             assert step.request.path.startswith("/") and isinstance(step.request.body, bytes), (
@@ -181,7 +186,20 @@ class EncodingTests(OnTranscript):
             assert 0 <= step.after_s < math.inf, (
                 unlike(step.after_s, "finite seconds, 0 or more", "that is how long to wait before the next exchange")
             )
-            before = step.request
+            before, kept = step, given.body if step.keep else kept
+
+    def test_a_drained_answer_is_read_from_its_start(self) -> None:
+        endpoint, whole = self.endpoint, self.drained
+        if not drains(type(endpoint)):
+            pytest.skip("this endpoint drains no answer")
+        assert whole, "drained has no answer"
+        said = endpoint.drained(whole[:DRAINED_START], len(whole))
+        assert isinstance(said, Drained), f"drained gave {said!r:.200}, not Drained"
+        assert said == endpoint.drained(whole[:DRAINED_START], len(whole)), "the same answer is read as something else"
+        assert said.delta is not None and said.delta.content, f"drained saw no content in an answer: {said!r:.200}"
+        assert 0 <= said.begins <= len(whole), unlike(said.begins, f"0 to {len(whole)}", "it is a number of the answer's bytes")
+        with pytest.raises(BadResponse):
+            endpoint.drained(self.failure, len(self.failure))
 
     def test_the_probe_is_a_request(self) -> None:
         probe = msgspec.structs.replace(self.endpoint.probe(), model="model", stream=self.endpoint.capabilities.streaming)

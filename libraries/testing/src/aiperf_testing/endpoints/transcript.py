@@ -34,6 +34,7 @@ class OnTranscript:
     calling: ClassVar[Sequence[Sequence[bytes]]] = ()
     called: ClassVar[Sequence[ToolCall]] = ()
     followed: ClassVar[Sequence[Answered]] = ()
+    drained: ClassVar[bytes] = b""
     silent: ClassVar[Sequence[bytes]] = ()
     garbage: ClassVar[Sequence[bytes]] = (b"<html>502 Bad Gateway</html>", b'{"unfinished":', b"\xff\xfe\x00", b"null", b"7")
     failure: ClassVar[bytes] = b'{"error":{"message":"busy","type":"overloaded","code":503}}'

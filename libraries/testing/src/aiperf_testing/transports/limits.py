@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from aiperf.sdk.transport import REUSED
 
@@ -85,6 +86,16 @@ class LimitTests(OnStage):
             )
 
         self.play(scene, [Expect(), Send(answer(b"x" * 20_000_000)), UntilClosed()], most_bytes=100_000)
+
+    def test_a_drained_answer_has_no_limit(self) -> None:
+        async def scene(stage: Stage) -> None:
+            exchange = stage.exchange()
+            exchange.shape = msgspec.structs.replace(exchange.shape, drain=True)
+            stage.transport.send(exchange)
+            assert await stage.over(exchange) is None, "nobody keeps the bytes of a drained answer: don't bound them"
+            assert exchange.bytes_received == 300_000, unlike(exchange.bytes_received, 300_000, "count them all")
+
+        self.play(scene, [Expect(), Send(answer(b"x" * 300_000))], most_bytes=100_000)
 
     def test_a_stream_left_open_behind_its_end_marker_is_over(self) -> None:
         async def scene(stage: Stage) -> None:

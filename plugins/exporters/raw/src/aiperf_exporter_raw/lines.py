@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from aiperf import STREAMED, AiperfError, Target
-from aiperf.parts.journal import OUTCOMES, Store
+from aiperf.parts.journal import DRAINED, OUTCOMES, Store
 from aiperf.parts.segments import Observation, observations
 from aiperf.sdk.errors import BadJournal, BadResponse
 from aiperf.sdk.exporter import visible
@@ -106,6 +106,9 @@ def _responses(one: Observation) -> tuple[list[Response], str | None]:
     """What came back, and why not all of it is here; the body of an error status stands in the record's error."""
     if not one.reads or not 200 <= one.done["status"] < 300:
         return [], None
+    if DRAINED in one.texts:
+        count = one.texts[DRAINED]
+        return [], f"{'its' if count is None else f'{count:,}'} bytes were counted, and not kept"
     kind = _content_type(one.texts.get("head"))
     if one.done["flags"] & MESSAGES:
         return [_whole(at_ns, piece, kind) for at_ns, piece in one.reads], None

@@ -308,7 +308,7 @@ class AiohttpTransport:
             if self.settings.stamps:
                 exchange.flags |= NO_STAMP
             self.sink.chunk(exchange, body, 0, read_ns, 0)
-            if exchange.bytes_received > most_bytes:
+            if exchange.bytes_received > most_bytes and not exchange.shape.drains(status):
                 raise _RefusedError(ErrorDetails(f"the answer is longer than {most_bytes:,} bytes", type="AnswerTooLong"))
 
     def request_headers(self, exchange: Exchange) -> list[tuple[str, str]]:

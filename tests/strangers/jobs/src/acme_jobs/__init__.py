@@ -16,6 +16,7 @@ class _Job(msgspec.Struct):
 
 class _Result(msgspec.Struct):
     result: str
+    file: str | None = None
 
 
 _read_job = msgspec.json.Decoder(_Job).decode
@@ -23,7 +24,10 @@ _read_result = msgspec.json.Decoder(_Result).decode
 
 
 class Jobs(Endpoint[None]):
-    """``POST /jobs`` gives an id; ``GET /jobs/id`` answers 202 until the job is done, and then 200 with its result."""
+    """``POST /jobs`` gives an id; ``GET /jobs/id`` answers 202 until the job is done, and then 200 with its result.
+
+    A file of the result is fetched, and not kept.
+    """
 
     capabilities = Capabilities(path="/jobs", produces_tokens=True, tokenizes_input=True, follows=True)
 
@@ -32,8 +36,13 @@ class Jobs(Endpoint[None]):
 
     def follow(self, answer: Answered) -> Follow | Done:
         if answer.before is None:
-            return Follow(HttpRequest(f"/jobs/{_read_job(answer.body).id}", b"", method="GET"), POLL_S)
-        return Follow(answer.before, POLL_S) if answer.status == 202 else Done()
+            return Follow(HttpRequest(f"/jobs/{_read_job(answer.body).id}", b"", method="GET"), POLL_S, state="polled")
+        if answer.status == 202:
+            return Follow(answer.before, POLL_S, state="polled")
+        file = _read_result(answer.body).file if answer.state == "polled" else None
+        if file is None:
+            return Done()
+        return Follow(HttpRequest(file, b"", method="GET"), keep=True, drain=True, failure="FileError", state="fetched")
 
     def decode(self, event: bytes) -> Delta | None:
         try:

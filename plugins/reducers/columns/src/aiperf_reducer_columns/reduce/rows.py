@@ -15,7 +15,7 @@ from aiperf.parts.loading import calls, failure, is_strange, load, why
 from aiperf.parts.segments import JournalRequest
 from aiperf.parts.tokenizers import ChatCounter, open_tokenizer
 from aiperf.sdk.columns import ABSENT, POLL_GAP, Leg, Row, WireTrace
-from aiperf.sdk.endpoint import Endpoint, follows
+from aiperf.sdk.endpoint import Endpoint, drains, follows
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadJournal, BadResponse
 from aiperf.sdk.framing import is_stream
 from aiperf.sdk.model import HIDDEN, REFUSED, ErrorDetails
@@ -28,6 +28,7 @@ from aiperf_reducer_columns.reduce.answer import MARKED, Answer, read_answer, re
 from aiperf_reducer_columns.reduce.answered_models import AnsweredModels
 from aiperf_reducer_columns.reduce.batches import OpenBatch, Rows
 from aiperf_reducer_columns.reduce.bulk import BulkRows, Ends
+from aiperf_reducer_columns.reduce.drained import read_drained
 from aiperf_reducer_columns.reduce.grading import Grading
 from aiperf_reducer_columns.reduce.heads import decoded, encoding_of
 from aiperf_reducer_columns.reduce.live import Reduced
@@ -96,6 +97,7 @@ class RowMaker:
         self._bulk: BulkRows | None = None
         grades, numbers = plan.plugins.grader is not None, bool(self.numbers)
         self._usual = not (self._traces or self._server_counts or self._follows or self._counts_items or grades or numbers)
+        self._usual = self._usual and not drains(type(self._endpoint))
         self._several = plan.data.several_answers
         self._usual = self._usual and not (singly or self._several) and BulkRows.can_read(self._endpoint)
 
@@ -208,6 +210,8 @@ class RowMaker:
     def _answer(self, request: JournalRequest, ending: int, status: int, flags: int, ack: int) -> Answer:
         """What the endpoint reads in the request's answer."""
         reads = request.reads
+        if reads and journal.DRAINED in request.texts:
+            return read_drained(reads, request.texts[journal.DRAINED], self._endpoint.drained)
         # The part of an answer that was cut counts, too: its segment may be gone later.
         if reads and (200 <= status < 300 or ending == journal.UNFINISHED):
             framing, asked = self._endpoint.framing, self._plan.target.streaming
