@@ -29,7 +29,7 @@ HOMONYMS = {
     "the field of --config": {"config": "cli/commandline.py"},
     "how the list of URLs or models is gone through": {"round_robin": "sdk/plan.py", "random": "sdk/plan.py"},
     "whose clock stamps": {"kernel": "worker/*"},
-    "a scheme of URLs": {"http": "planning/target.py sdk/fetch.py"},
+    "a scheme of URLs": {"http": "planning/addresses.py sdk/fetch.py"},
     "a key of a request, a column, a summary or a draw": {
         "messages": "sdk/model.py", "inputs": "sdk/model.py", "score": "sdk/columns.py",
         "failures": "run/measured.py sdk/table.py study/reporting.py", "measurement": "sdk/table.py",

@@ -987,9 +987,22 @@ def test_the_status_in_the_trailers_is_the_requests_error(aiperf: Program, calls
     assert errors == [{"code": 8, "type": "CallFailed", "message": "the quota is spent"}] * 6
 
 
+def test_a_bare_address_is_of_the_types_first_scheme(aiperf: Program, calls: CallServer) -> None:
+    done = aiperf("profile", "--endpoint-type", "framed", "--url", f"localhost:{calls.server.port}", *RUN, "--dry-run")
+    assert done.code == 0 and f"frames://localhost:{calls.server.port}" in done.out, done.err
+    usual = aiperf("profile", "--endpoint-type", "framed", *RUN, "--dry-run")
+    assert usual.code == 0 and "frames://localhost:7000" in usual.out, usual.err
+    gateway = aiperf("profile", "--endpoint-type", "framed", "--url", "http://localhost:1", *RUN, "--dry-run")
+    assert gateway.code == 0 and "http://localhost:1/v1/call" in gateway.out, gateway.err
+    assert not calls.server.calls
+
+
 def test_a_url_of_another_protocol_is_refused_for_the_endpoint(aiperf: Program, calls: CallServer) -> None:
-    done = aiperf("profile", "--endpoint-type", "framed", "--url", "http://localhost:1", *RUN)
-    assert done.code == 1 and "--url has the scheme http; the transport 'frames' serves frames" in done.err
+    done = aiperf("profile", "--url", "frames://localhost:1", *RUN)
+    said = "'frames://localhost:1' has the scheme 'frames', and the endpoint type 'chat' takes http"
+    assert done.code == 1 and said in done.err and "or use --endpoint-type framed" in done.err, done.err
+    mixed = aiperf("profile", "--endpoint-type", "framed", "--url", "frames://localhost:1", "--url", "http://localhost:1", *RUN)
+    assert mixed.code == 1 and "are made for one of them" in mixed.err, mixed.err
     unknown = aiperf("profile", "--url", "telex://localhost:1", *RUN)
-    assert unknown.code == 1 and "has the scheme 'telex'; only frames, http and https are known" in unknown.err
+    assert unknown.code == 1 and "has the scheme 'telex'; only frames, http" in unknown.err
     assert not calls.server.calls

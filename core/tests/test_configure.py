@@ -318,6 +318,39 @@ FRAMES = [
     row("endpoints", "framed", "fake_plugins:Speaks", capabilities={**CHAT, "transport": "frames"}),
     row("endpoints", "orphan", "fake_plugins:Speaks", capabilities={**CHAT, "transport": "telex"}),
 ]  # fmt: skip
+CALLS = [
+    row("transports", "frames", capabilities={"schemes": ["http"], "by_type": ["calls", "callss"]}),
+    row("endpoints", "caller", "fake_plugins:Speaks", capabilities={
+        **CHAT, "schemes": {"calls": "frames", "callss": "frames", "http": ""}, "url": "localhost:8001",
+    }),
+    row("endpoints", "engine", "fake_plugins:Speaks", capabilities={**CHAT, "schemes": {"engine": "inner"}}),
+    row("transports", "inner", capabilities={"schemes": [], "by_type": ["engine"], "places": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "url", "name"), [
+    ({}, "calls://localhost:8001", "frames"), ({"urls": ["h:1"]}, "calls://h:1", "frames"),
+    ({"urls": ["callss://h:1"]}, "callss://h:1", "frames"), ({"urls": ["http://h"]}, "http://h", "kernel"),
+    ({"urls": ["http://h"], "transport": "frames"}, "http://h", "frames"),
+    ({"endpoint_type": "engine", "urls": ["/models/tiny"]}, "engine:///models/tiny", "inner"),
+])  # fmt: skip
+def test_the_types_schemes_choose_url_and_transport(given: dict[str, Any], url: str, name: str) -> None:
+    found = plan(installed=[*PLUGINS, *CALLS], **{"endpoint_type": "caller", **given})
+    assert (found.target.urls, found.plugins.transport.name) == ((url,), name)
+    assert found.target.scheme == url.partition(":")[0]
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({"urls": ["calls://h:1"]}, "--url: 'calls://h:1' has the scheme 'calls', and the endpoint type 'chat' takes http"),
+    ({"urls": ["engine:///d"]}, "--url: 'engine:///d' has the scheme 'engine', and the endpoint type 'chat' takes"),
+    ({"endpoint_type": "caller", "urls": ["https://h"]}, "--url: 'https://h' has the scheme 'https', and the endpoint type"),
+    ({"endpoint_type": "caller", "urls": ["http://h", "calls://h"]}, "--url has the schemes http and calls, and"),
+    ({"endpoint_type": "caller", "urls": ["calls:///h"]}, "--url: 'calls:///h' names no host"),
+    ({"endpoint_type": "engine", "urls": ["engine://h/d"]}, "--url: 'engine://h/d' names no path of this machine"),
+    ({"endpoint_type": "engine", "urls": ["ftp://h"]}, "--url: 'ftp://h' has the scheme 'ftp'; only calls, callss, engine"),
+])  # fmt: skip
+def test_a_url_that_the_type_does_not_take_is_refused(given: dict[str, Any], said: str) -> None:
+    assert only_error(installed=[*PLUGINS, *CALLS], **given).startswith(said)
 
 
 @pytest.mark.parametrize(("given", "name"), [

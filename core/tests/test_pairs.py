@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from aiperf.errors import ConfigError
-from aiperf.planning import outputs, target
+from aiperf.planning import addresses, outputs, target
 from aiperf.planning.request_fields import body_fields, typed_headers
 from aiperf.redaction import without_secrets
 from aiperf.sdk.headers import merged
@@ -92,7 +92,7 @@ def test_headers_merge_without_case() -> None:
     ("http://h/a@b", "http://h/a@b"),
 ])  # fmt: skip
 def test_base_urls(text: str, url: str) -> None:
-    assert target.base_url(text) == url
+    assert addresses.base_url(text) == url
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -102,13 +102,13 @@ def test_base_urls(text: str, url: str) -> None:
 ])  # fmt: skip
 def test_what_is_no_base_url_is_refused(text: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        target.base_url(text)
+        addresses.base_url(text)
     assert said in "\n".join(caught.value.lines())
 
 
 def test_a_password_in_a_url_is_refused_and_never_shown() -> None:
     with pytest.raises(ConfigError) as caught:
-        target.base_url("http://me:s3cret@h/x?t=s3cret")
+        addresses.base_url("http://me:s3cret@h/x?t=s3cret")
     assert "s3cret" not in "\n".join(caught.value.lines())
     assert without_secrets("http://me:s3cret@h/x?t=1") == "http://<redacted>@h/x?<redacted>"
     assert without_secrets("http://h/a@b") == "http://h/a@b"
@@ -122,7 +122,7 @@ def test_a_password_in_a_url_is_refused_and_never_shown() -> None:
     ("http://host/predict", "", "http://host/predict"),
 ])  # fmt: skip
 def test_urls_are_joined_without_repeating(base: str, path: str, url: str) -> None:
-    assert join_url(target.base_url(base), target.request_path(path)) == url
+    assert join_url(addresses.base_url(base), target.request_path(path)) == url
 
 
 @pytest.mark.parametrize("path", ["v1", "/a b", "/é", "/a\n"])

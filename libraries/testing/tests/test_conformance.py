@@ -468,6 +468,30 @@ def test_a_bad_reader_is_caught(reader: Callable[[Any], Reader], caught: str) ->
     assert caught in verdicts(with_reader(reader))
 
 
+# Schemes
+
+CALLS = {"calls": "frames", "http": ""}
+
+
+def _by_scheme(usual: str) -> Callable[[Endpoint, Turn], HttpRequest]:
+    def encode(self: Endpoint, turn: Turn) -> HttpRequest:
+        return HttpRequest("/plain", msgspec.json.encode([turn.scheme or usual, turn.text, turn.extra]))
+
+    return encode
+
+
+@pytest.mark.parametrize(("fields", "usual", "caught"), [
+    ({"schemes": CALLS, "url": "calls://h:1"}, "calls", set()),
+    ({"schemes": CALLS}, "http", {"test_every_scheme_has_its_request"}),
+    ({"schemes": {"Calls": ""}}, "Calls", {"test_every_scheme_has_its_request"}),
+    ({"url": "calls://h:1"}, "calls", {"test_every_scheme_has_its_request"}),
+    ({"url": "http://h:1"}, "http", set()),
+])  # fmt: skip
+def test_a_turn_without_a_scheme_is_one_of_the_first(fields: dict[str, Any], usual: str, caught: set[str]) -> None:
+    capabilities = msgspec.structs.replace(Plain.capabilities, **fields)
+    assert verdicts(with_endpoint(capabilities=capabilities, encode=_by_scheme(usual))) == caught
+
+
 # Several exchanges
 
 RESULT = b'{"t":"ab"}'

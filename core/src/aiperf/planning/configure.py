@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from aiperf import __version__
 from aiperf.errors import AiperfError, PluginError, UnknownPlugin
 from aiperf.foreign import SAMPLER
-from aiperf.planning import config_sections, outputs, processes, sources, target
+from aiperf.planning import addresses, config_sections, outputs, processes, sources, target
 from aiperf.planning.phases import named_plugins, phases
 from aiperf.planning.problems import Draft, Settings
 from aiperf.planning.secret_texts import secret_texts
@@ -83,9 +83,9 @@ def validated(draft: Draft) -> Parts:
     tokenizer, tokenizer_name = sources.tokenizer(draft, choice)
     engine = draft.chosen("engines", draft.kernel.engine, "engine")
     workers, reducers = processes.counts(draft, engine, planned)
-    base_urls, weights = target.base_urls(draft)
+    base_urls, weights = addresses.base_urls(draft, choice)
     strategy = target.url_strategy(draft, weights, workers)
-    transport = target.transport(draft, choice, base_urls)
+    transport = addresses.transport(draft, choice, base_urls)
     plugins = _plugins(
         draft, choice, source, planned, tokenizer=tokenizer, engine=engine, strategy=strategy, transport=transport or _MISSING
     )

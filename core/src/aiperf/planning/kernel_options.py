@@ -39,7 +39,8 @@ class RunOptions(Options):
     streaming: bool = option("--streaming", default=False, group="Endpoint", place="endpoint.streaming",
         help="Stream answers; needed for time to first token and inter-token latency.")
     urls: list[str] = option("--url", "-u", default=["http://localhost:8000"], shown="http://localhost:8000", group="Endpoint",
-        metavar="URL", place="endpoint.urls", help="Base URL(s) of the server; several are given to sessions in turn.")
+        metavar="URL", place="endpoint.urls",
+        help="Base URL(s) of the server, or unix:///PATH of its socket; several are given to sessions in turn.")
     url_strategy: Word = option("--url-strategy", default=foreign.URL_STRATEGY, group="Endpoint", metavar="NAME",
         place="endpoint.url_strategy",
         help="How sessions are spread over the URLs: round_robin, least_in_flight, weighted (--url http://a=3) or a plugin's.")

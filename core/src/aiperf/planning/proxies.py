@@ -24,7 +24,7 @@ def proxied(urls: Iterable[str]) -> list[str]:
     asked = [(url, urlsplit(url)) for url in urls]
     return [
         url for url, parts in asked
-        if (proxies.get(parts.scheme) or proxies.get("all")) and not proxy_bypass(parts.netloc)
+        if parts.netloc and (proxies.get(parts.scheme) or proxies.get("all")) and not proxy_bypass(parts.netloc)
     ]  # fmt: skip
 
 

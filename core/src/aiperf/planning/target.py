@@ -1,28 +1,27 @@
-"""The target of a run: base URLs and the plugin that spreads sessions over them, the endpoint with its path, body fields and
-headers, and the key.
+"""The target of a run: the plugin that spreads sessions over base URLs, the endpoint with its path, body fields and headers,
+and the key.
 
 The parts stand in one module, because the checks of each name the flags of the others.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 from msgspec.structs import replace
 
 from aiperf import environment
 from aiperf.errors import ConfigError, PluginError
-from aiperf.planning import proxies, tls
+from aiperf.planning import tls
+from aiperf.planning.addresses import Weights
 from aiperf.planning.kernel_options import ConnectionReuse
 from aiperf.planning.phases import NS_PER_S
 from aiperf.planning.problems import Draft
 from aiperf.planning.request_fields import body_fields, typed_headers
-from aiperf.redaction import redact, without_secrets
+from aiperf.redaction import redact
 from aiperf.registry.third_party import blamed, load
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.descriptor import Descriptor, PluginRef
@@ -30,27 +29,6 @@ from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.headers import check_header_name, check_header_value, merged, undecodable
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan, PluginPlan, TargetPlan
-
-_EXAMPLE = "give it as http://host:port"
-_HTTP = ("http", "https")
-_WEIGHTED = re.compile(r"(?P<url>[^?#]*)=(?P<weight>[+-]?[\d.]+(?:[eE][+-]?\d+)?)")
-
-Weights = Sequence[float | None]
-"""A weight for each URL, None where none was given."""
-
-
-def base_urls(draft: Draft) -> tuple[tuple[str, ...], Weights]:
-    """Base URLs and their weights; errors go to *draft*."""
-    flag, schemes = draft.flag("urls"), _served(draft.registry.all("transports")) or _HTTP
-    if not draft.kernel.urls:
-        draft.refuse(f"{flag} is given no URL", "give it as http://host:port")
-    bases, weights = [], []
-    for text in draft.kernel.urls:
-        with draft.collected(flag):
-            url, weight = without_weight(text)
-            bases.append(base_url(url, schemes))
-            weights.append(weight)
-    return tuple(bases), weights
 
 
 def url_strategy(draft: Draft, weights: Weights, workers: int) -> PluginRef | None:
@@ -74,100 +52,6 @@ def url_strategy(draft: Draft, weights: Weights, workers: int) -> PluginRef | No
         one = f"{draft.flag('workers_max')} 1"
         draft.warn(f"{named} goes by what each of the {workers} workers has in flight; {one} would count all")
     return ref if len(weights) > 1 else None
-
-
-def transport(draft: Draft, choice: EndpointChoice, urls: Sequence[str]) -> PluginRef | None:
-    """What moves the bytes: the typed transport, else the endpoint's, else one that serves *urls*, also behind proxies."""
-    schemes, own, registry = sorted({urlsplit(url).scheme for url in urls}), choice.can.transport, draft.registry
-    flag, behind = draft.flag("transport"), list[str]()
-    with draft.collected():
-        behind = proxies.proxied(urls)
-    if draft.typed("transport"):
-        ref = draft.chosen("transports", draft.kernel.transport, "transport")
-    elif own is not None and registry.find("transports", own) is None:
-        installed = names(registry.names("transports"))
-        draft.refuse(
-            f"{draft.flag('endpoint_type')} {draft.kernel.endpoint_type} needs the transport {own!r}, which is not installed",
-            f"install its package, or name one of {installed} with {flag}",
-        )
-        return None
-    else:
-        able = [each for each in registry.all("transports") if _served([each]).issuperset(schemes)]
-        usual = own or proxies.usual_for(draft, draft.kernel.transport, able, behind)
-        serving = [each.name for each in able]
-        if own is None and usual not in serving and len(serving) > 1:
-            draft.refuse(f"{names(serving)} serve {names(schemes)} URLs", f"name one with {flag}")
-            return None
-        ref = draft.chosen("transports", serving[0] if own is None and serving and usual not in serving else usual)
-    if ref is None:
-        return None
-    chosen = registry.descriptor("transports", ref.name)
-    proxies.check(draft, chosen, behind)
-    served = _served([chosen])
-    if foreign := [scheme for scheme in schemes if scheme not in served]:
-        draft.refuse(
-            f"{draft.flag('urls')} has the scheme {names(foreign)}; the transport {ref.name!r} serves {names(sorted(served))}",
-            f"give URLs that one transport serves, or name another with {flag}",
-        )
-    return ref
-
-
-def _served(transports: Iterable[Descriptor]) -> set[str]:
-    """The URL schemes of the transports: ``schemes`` in the capabilities of a manifest, http and https without it."""
-    listed = (each.capabilities.get("schemes", _HTTP) for each in transports)
-    return {str(scheme).lower() for schemes in listed if isinstance(schemes, list | tuple) for scheme in schemes}
-
-
-def without_weight(text: str) -> tuple[str, float | None]:
-    """The URL and weight of ``URL=weight``; a URL with a query has no weight, because its ``=`` belongs to the query.
-
-    Raises:
-        ConfigError: The weight isn't a number above 0.
-    """
-    match = _WEIGHTED.fullmatch(text)
-    if match is None:
-        return text, None
-    try:
-        weight = float(match["weight"])
-    except ValueError:
-        weight = 0.0
-    if not 0 < weight < math.inf:
-        raise ConfigError(f"the weight {match['weight']} of {without_secrets(match['url'])!r} is not a number above 0")
-    return match["url"], weight
-
-
-def base_url(text: str, schemes: Collection[str] = _HTTP) -> str:
-    """A typed base URL with its scheme, one of *schemes* and http by default; without its fragment, which is never sent.
-
-    Raises:
-        ConfigError: The text is no base URL; the message never shows a password.
-    """
-    url, shown = text, repr(without_secrets(text))
-    if not url:
-        raise ConfigError("the URL is empty", _EXAMPLE)
-    if any(letter.isspace() or not letter.isprintable() for letter in url):
-        raise ConfigError(f"{shown} has white space in it", _EXAMPLE)
-    if not url.isascii():
-        raise ConfigError(f"{shown} has characters outside ASCII", "percent-encode the path; write the host in its xn-- form")
-    url = url if "://" in url else f"http://{url}"
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        example = "a weight is a number: http://host:port=3" if "=" in url.rpartition(":")[2] else _EXAMPLE
-        raise ConfigError(f"{shown} is no URL: {str(error).lower()}", example) from None
-    if parts.scheme not in schemes:
-        raise ConfigError(f"{shown} has the scheme {parts.scheme!r}; only {names(sorted(schemes))} are known", _EXAMPLE)
-    if not parts.hostname:
-        raise ConfigError(f"{shown} names no host", _EXAMPLE)
-    if port == 0:
-        raise ConfigError(f"{shown} has port 0; it must be 1 to 65535", _EXAMPLE)
-    if "@" in parts.netloc:
-        raise ConfigError(
-            f"{shown} has a user name in it, which would be written with the results",
-            "pass --api-key, or --header 'Authorization: Basic …'",
-        )
-    return url.partition("#")[0]
 
 
 def request_path(given: str) -> str:
@@ -268,7 +152,7 @@ def target_plan(
         path=_path(draft, choice, streaming=streaming), path_given=draft.kernel.endpoint_path is not None, streaming=streaming,
         timeout_ns=round(kernel.request_timeout_s * NS_PER_S), reuse=kernel.connection_reuse is not ConnectionReuse.NEVER,
         sticky=kernel.connection_reuse is ConnectionReuse.STICKY_USER_SESSIONS, session_header=kernel.session_header,
-        preconnect=kernel.preconnect, tls=tls.tls_plan(draft),
+        preconnect=kernel.preconnect, tls=tls.tls_plan(draft, base_urls),
         url_weights=tuple(1.0 if weight is None else weight for weight in weights),
         use_server_token_count=kernel.use_server_token_count, extra=extra, per_chunk_usage=kernel.per_chunk_usage,
         setting_names=choice.can.settings,

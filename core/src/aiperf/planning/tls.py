@@ -6,6 +6,7 @@ Files of certificates are read here once, so that a bad file is one error instea
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from aiperf import environment
@@ -15,14 +16,17 @@ from aiperf.sdk.plan import TlsPlan
 _AUTHORITY = "give the certificate of the authority that signed the server's, or the server's own"
 
 
-def tls_plan(draft: Draft) -> TlsPlan:
-    """The plan for ``--ca-file``, ``--client-cert``, ``--client-key`` and ``--insecure``."""
+def tls_plan(draft: Draft, urls: Sequence[str]) -> TlsPlan:
+    """The plan for ``--ca-file``, ``--client-cert``, ``--client-key`` and ``--insecure``.
+
+    *urls*: base URLs; a scheme that ends with s is one with TLS.
+    """
     kernel = draft.kernel
     draft.exclusive("insecure", "ca_file", "the one doesn't check certificates, the other says which to trust")
     draft.needs("client_key", ["client_cert"], "a key belongs to a certificate")
     files: dict[str, Path | None] = {field: getattr(kernel, field) for field in ("ca_file", "client_cert", "client_key")}
     given = [field for field in (*files, "insecure") if draft.given(field)]
-    if given and all(url.startswith("http://") or "://" not in url for url in kernel.urls):
+    if given and urls and not any(url.partition("://")[0].endswith("s") for url in urls):
         draft.warn(f"{draft.flag(given[0])} changes nothing: no URL begins with https://")
     readable = {field: path for field, path in files.items() if path is not None and _readable(draft, field, path)}
     if readable:

@@ -46,6 +46,10 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     chat_template: servers put the messages through the model's chat template (``Endpoint.chat_of``, for
     ``--apply-chat-template``).
     transport: name of the transport plugin that the dialect needs, None is one for the URL; ``--transport`` wins.
+    schemes: those of URLs that it takes, each with the name of its transport, "" for one that serves it; the first is that of a
+    bare ``host:port``.  Without any it takes HTTP: http, https, and what else transports serve for all endpoints.  All URLs of
+    a run have one of them, and ``Turn.scheme`` tells which.
+    url: the default of ``--url``; "" leaves it http://localhost:8000.
     """
 
     path: str = ""
@@ -70,6 +74,8 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     cache_bust: bool = False
     chat_template: bool = False
     settings: dict[str, str] = {}
+    schemes: dict[str, str] = {}
+    url: str = ""
 
 
 class Prompt(Struct, frozen=True):
@@ -381,7 +387,7 @@ def filled(
         turn, model=turn.model or model, path=target.given_path,
         stream=target.streaming, per_chunk_usage=target.per_chunk_usage, history=history, tools=tools, state=state,
         extra={**run_extra, **turn.extra}, run_extra=run_extra, row_extra=turn.extra,
-        server_counts=target.use_server_token_count,
+        server_counts=target.use_server_token_count, scheme=target.scheme,
     )  # fmt: skip
 
 

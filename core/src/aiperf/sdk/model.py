@@ -106,7 +106,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     """The content of one request.
 
     A data set writes the content; the kernel fills *model*, *stream*, *per_chunk_usage*, *server_counts*, *history*, *state*,
-    *run_extra*, *row_extra* and *path* (the typed ``--endpoint``, else None) before the endpoint encodes the turn.
+    *run_extra*, *row_extra*, *path* (the typed ``--endpoint``, else None) and *scheme* before the endpoint encodes the turn.
 
     texts: text parts (several for batched embeddings).
     named: texts by the name of their field (``query``, ``passages``); they stand in *texts*, too, for endpoints without fields.
@@ -131,6 +131,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     Behind a silent turn of role ``assistant`` see :class:`Answers`.
     reset: drops the turns and answers before this one from the history; opening messages stay.
     expected: expected answer for the grader; None is not graded.  task: group of the turn, for results by task.
+    scheme: of the run's URLs, for endpoints with several (``Capabilities.schemes``); "" stands for the first of them.
     repeat: how often the same problem was asked before, by conversations of the same id; None where each is asked once.
     history: earlier messages: system prompt, context, earlier turns and their live answers.
     state: values of the answer before, from :meth:`aiperf.sdk.endpoint.Reader.state`; empty in a first turn, after a failure
@@ -169,6 +170,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     path: str | None = None
     settings: Mapping[str, Any] = _EMPTY
     repeat: int | None = None
+    scheme: str = ""
 
     @property
     def own(self) -> tuple[Message, ...]:

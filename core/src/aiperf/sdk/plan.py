@@ -184,6 +184,11 @@ class TargetPlan(Struct, frozen=True):
         """The path of every request; None leaves it to the endpoint."""
         return self.path if self.path_given else None
 
+    @property
+    def scheme(self) -> str:
+        """The scheme of the URLs, of several that of the first."""
+        return self.urls[0].partition("://")[0].lower() if self.urls else ""
+
     def yielding(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a turn by their names in the endpoint's dialect, without those that it doesn't have."""
         called = self.setting_names

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ from aiperf.sdk.plan import TlsPlan
 if TYPE_CHECKING:  # readers of journals use the flags below, and need neither
     import asyncio
     import ssl
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 REUSED, RECONNECTED, STREAMED, NO_STAMP, MESSAGES, RESENT = 1, 2, 4, 8, 16, 32
 """Bits of ``Exchange.flags`` and of the journal's rows: an open connection was used; one had closed before the request was
@@ -32,6 +33,10 @@ HIDDEN_BITS = 20
 """Of *hidden* of ``Sink.chunk``: the bits that count segments."""
 END_MARKER = b"[DONE]"
 """The data of the last event of a stream."""
+UNIX = "unix"
+"""The scheme of URLs such as ``unix:///run/server.sock``: a socket of this machine, HTTP without TLS."""
+LONGEST_SOCKET_PATH = 107
+"""Bytes of the path of such a socket: unix(7)."""
 NO_TLS = "TCP connects, but nothing answers TLS"
 """Of a server whose TLS handshake takes longer than ``TransportSettings.connect_s``, which follows."""
 _LIMITS = {
@@ -94,6 +99,22 @@ class TransportSettings(Struct, frozen=True):
     end_s: float = 1.0
     head_s: float = 30.0
     event_mark: bytes | None = None
+
+
+def socket_path(url: str, bases: Iterable[str]) -> tuple[str, str]:
+    """The path of the socket in a URL with the scheme UNIX, and what is asked there: ``/v1/models``, "/" without a path.
+
+    *bases*: base URLs, of which it begins with one: a URL by itself doesn't tell where the socket's path ends.
+
+    Raises:
+        ValueError: It begins with none of them.
+    """
+    for base in sorted(bases, key=len, reverse=True):
+        socket = base.partition("?")[0].rstrip("/")
+        if base.startswith(f"{UNIX}://") and url.startswith(socket) and url[len(socket) : len(socket) + 1] in ("", "/", "?"):
+            asked = url[len(socket) :]
+            return unquote(socket.removeprefix(f"{UNIX}://")), asked if asked.startswith("/") else f"/{asked}"
+    raise ValueError(f"{url} is below none of the run's sockets")
 
 
 def tls_context(plan: TlsPlan, protocols: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:

@@ -43,6 +43,10 @@ class EndpointContract(EncodingTests, DecodingTests):
         assert msgspec.convert(row.capabilities, Capabilities) == self.endpoint.capabilities, (
             unlike(row.capabilities, self.endpoint.capabilities, "write the class's capabilities into the manifest row")
         )
+        schemes = [*msgspec.convert(row.capabilities, Capabilities).schemes]
+        assert schemes == [*self.endpoint.capabilities.schemes], (
+            unlike(schemes, [*self.endpoint.capabilities.schemes], "list the schemes in one order: a bare address is the first")
+        )
         check_taken(row)
 
     def test_importing_it_stays_light_for_workers(self) -> None:

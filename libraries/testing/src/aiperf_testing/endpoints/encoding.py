@@ -161,6 +161,22 @@ class EncodingTests(OnTranscript):
                 unlike(encoded(self.endpoint, turn).path, declared, "give encode the path that path() declares")
             )
 
+    def test_every_scheme_has_its_request(self) -> None:
+        can = self.endpoint.capabilities
+        default = can.url.partition("://")[0]
+        assert not can.url or default in (can.schemes or ("http", "https")), (
+            f"the default URL {can.url!r} has none of the schemes: write it with one"
+        )
+        if not can.schemes:
+            pytest.skip("this endpoint takes any HTTP")
+        usual = encoded(self.endpoint, self.turn)
+        for at, scheme in enumerate(can.schemes):
+            assert scheme == scheme.lower() and scheme.isascii() and "/" not in scheme, f"{scheme!r} is no scheme of a URL"
+            made = encoded(self.endpoint, msgspec.structs.replace(self.turn, scheme=scheme))
+            assert at or made == usual, (
+                unlike(made, usual, "a turn without a scheme is one of the first: make the same request of both")
+            )
+
     def test_what_follows_an_answer_is_a_request(self) -> None:
         endpoint, before, kept = self.endpoint, None, None
         claims = endpoint.capabilities.follows
