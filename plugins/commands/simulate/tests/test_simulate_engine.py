@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from aiperf_command_simulate.engine import STEPS_AT_ONCE, Engine, EngineModel, Freeze, Sequence
 from aiperf_command_simulate.prefix import PrefixCache, block_keys, token_count
+from aiperf_command_simulate.slowdown import Slowdown
 
 PLAIN = EngineModel(prefill_ns=10, prefill_chunk=1000, decode_ns=100, decode_batch_ns=5, max_running=4, cache_blocks=0)
 
@@ -201,3 +202,9 @@ def test_a_cache_of_nothing_keeps_nothing():
     cache = PrefixCache(0)
     cache.add((1, 2))
     assert cache.hits((1, 2)) == 0
+
+
+def test_steps_that_begin_in_a_slow_time_take_longer():
+    slow = Slowdown(from_ns=200, for_ns=200, by=1.5)
+    assert play(changed(slowdown=slow), [(0, "a", 10, 5)])["a"] == [100, 200, 350, 500, 600]
+    assert play(changed(slowdown=slow, first_token_ns=100), [(250, "a", 10, 1)])["a"] == [400]

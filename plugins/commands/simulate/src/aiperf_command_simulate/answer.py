@@ -44,6 +44,17 @@ class Choice:
         self.last_ns: int | None = None
         self.sequence: Sequence[Choice] | None = None
 
+    @property
+    def model(self) -> str:
+        """The model that was asked for."""
+        return self.answer.record.model
+
+    def token(self, at_ns: int) -> None:
+        """The engine made one more token."""
+        if not self.answer.ask.prefill_only:
+            self.answer.meters.count("generated")
+        self.answer.token(self)
+
     def piece(self, first: int, end: int) -> Piece:
         """Tokens *first* to *end* as text and reasoning."""
         length = self.length

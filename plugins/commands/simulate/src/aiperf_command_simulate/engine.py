@@ -22,6 +22,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from aiperf_command_simulate.prefix import PrefixCache
+from aiperf_command_simulate.slowdown import NEVER, Slowdown
 
 Owner = TypeVar("Owner")
 
@@ -36,6 +37,7 @@ class EngineModel(Struct, frozen=True):
     first_token_ns: time from joining to the first token, whatever the prompt; None takes it from the prefill.
     jitter: 0 to below 1; each duration is multiplied by a uniform factor from 1 - jitter to 1 + jitter.
     freeze_every_ns, freeze_for_ns: the device stands still for the latter at the start of each period but the first.
+    slowdown: what begins in its time takes longer.
     """
 
     prefill_ns: int = 20_000
@@ -50,6 +52,7 @@ class EngineModel(Struct, frozen=True):
     jitter: float = 0.0
     freeze_every_ns: int = 0
     freeze_for_ns: int = 0
+    slowdown: Slowdown = NEVER
 
 
 class Freeze(Struct, frozen=True):
@@ -72,6 +75,31 @@ class Freeze(Struct, frozen=True):
         if worked < 0:
             return device_ns
         return device_ns + (1 + worked // (self.every_ns - self.for_ns)) * self.for_ns
+
+
+class Clock:
+    """The device's clock: what stops it and what makes its durations longer, both counted from *started_ns*."""
+
+    def __init__(self, model: EngineModel, started_ns: int) -> None:
+        self._freeze = Freeze(started_ns, model.freeze_every_ns, model.freeze_for_ns) if model.freeze_every_ns else None
+        self._slowdown, self._started_ns = model.slowdown, started_ns
+
+    def device_ns(self, world_ns: int) -> int:
+        return self._freeze.device_ns(world_ns) if self._freeze else world_ns
+
+    def world_ns(self, device_ns: int) -> int:
+        return self._freeze.world_ns(device_ns) if self._freeze else device_ns
+
+    def slower(self, device_ns: int) -> float:
+        """What a duration that begins then is multiplied by."""
+        return self._slowdown.factor(self.world_ns(device_ns) - self._started_ns)
+
+    def slow(self) -> dict[str, float]:
+        """Between which instants the device is slow, and by what factor; empty where it never is."""
+        if not self._slowdown.for_ns:
+            return {}
+        begin, end = (self._started_ns + ns for ns in (self._slowdown.from_ns, self._slowdown.until_ns))
+        return {"from_mono_ns": begin, "until_mono_ns": end, "by": self._slowdown.by}
 
 
 class Sequence(Generic[Owner]):
@@ -106,7 +134,8 @@ class Sequence(Generic[Owner]):
 class Engine(Generic[Owner]):
     """Sequences in, tokens out, at instants that the model's costs give.
 
-    An instant before the last given one counts as the last.  *started_ns* is where the periods of a freeze begin.
+    An instant before the last given one counts as the last.  *started_ns* is where the periods of a freeze begin, and what a
+    slowdown counts from.
     worked: is told of each step, when it begins, with its begin and end.
     """
 
@@ -122,7 +151,7 @@ class Engine(Generic[Owner]):
         self.running_max = 0
         self.running: dict[Sequence[Owner], None] = {}
         self._random = random.Random(seed)
-        self._freeze = Freeze(started_ns, model.freeze_every_ns, model.freeze_for_ns) if model.freeze_every_ns else None
+        self._clock = Clock(model, started_ns)
         self._waiting: deque[Sequence[Owner]] = deque()
         self._prefilling: deque[Sequence[Owner]] = deque()
         self._decoding: dict[Sequence[Owner], None] = {}
@@ -145,6 +174,10 @@ class Engine(Generic[Owner]):
     def waiting(self) -> list[Sequence[Owner]]:
         """Waiting sequences in order of arrival."""
         return [sequence for sequence in self._waiting if not sequence.gone]
+
+    def slow(self) -> dict[str, float]:
+        """When it is slow: ``from_mono_ns``, ``until_mono_ns``, ``by``; empty where it never is."""
+        return self._clock.slow()
 
     def submit(self, sequence: Sequence[Owner], now_ns: int) -> bool:
         """Take a sequence into the queue; False if the queue is full."""
@@ -184,12 +217,11 @@ class Engine(Generic[Owner]):
     # From here on, times are the device's.
 
     def _to_device(self, world_ns: int) -> int:
-        device_ns = self._freeze.device_ns(world_ns) if self._freeze else world_ns
-        self._now = max(self._now, device_ns)
+        self._now = max(self._now, self._clock.device_ns(world_ns))
         return self._now
 
     def _to_world(self, device_ns: int) -> int:
-        return self._freeze.world_ns(device_ns) if self._freeze else device_ns
+        return self._clock.world_ns(device_ns)
 
     def _next_event(self) -> int | None:
         while self._paused and self._paused[0][2].gone:
@@ -232,7 +264,7 @@ class Engine(Generic[Owner]):
         if self._step_decodes:
             cost += model.decode_ns + model.decode_batch_ns * (len(self._step_decodes) - 1)
         self.steps += 1
-        self._step_end = at + self._jittered(cost)
+        self._step_end = at + self._lasting(cost, at)
         if self._worked is not None:
             self._worked(self._to_world(at), self._to_world(self._step_end))
 
@@ -258,7 +290,7 @@ class Engine(Generic[Owner]):
             self._prefilling.append(sequence)
         else:
             self.cache.add(sequence.blocks)
-            self._pause(sequence, at + self._jittered(self.model.first_token_ns) + sequence.pauses.get(0, 0))
+            self._pause(sequence, at + self._lasting(self.model.first_token_ns, at) + sequence.pauses.get(0, 0))
 
     def _end_step(self, at: int) -> None:
         self._step_end = None
@@ -305,7 +337,11 @@ class Engine(Generic[Owner]):
         self.running.pop(sequence, None)
         self._decoding.pop(sequence, None)
 
-    def _jittered(self, cost: int) -> int:
+    def _lasting(self, cost: int, at: int) -> int:
+        """How long it takes what begins at *at*."""
+        slower = self._clock.slower(at)
+        if slower != 1.0:
+            cost = round(cost * slower)
         if not self.model.jitter:
             return cost
         return round(cost * (1 + self.model.jitter * (2 * self._random.random() - 1)))

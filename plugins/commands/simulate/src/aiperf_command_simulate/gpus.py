@@ -14,26 +14,31 @@ from typing import Any
 from msgspec import Struct
 
 from aiperf_command_simulate.families import Family, Labelled
+from aiperf_command_simulate.slowdown import NEVER, Slowdown
 
 _NS = 1_000_000_000
 _AVERAGED_NS = _NS
 """Power and use are those of the last second."""
 _MODEL = "NVIDIA H100 80GB HBM3"
 _SM_MHZ, _MEMORY_MHZ = 1980, 2619
-"""The clocks, which stay."""
+"""The clocks; that of the SMs is lower while the engine is slow."""
+_IDLE, _POWER_CAP = 1, 4
+"""Reasons why clocks are held down: nothing to do, and the limit of power."""
 _MEMORY_MIB, _PER_SEQUENCE_MIB = 20_000, 64
 """Memory of the model, and of each sequence in work."""
 
 
 class GpuScenario(Struct, frozen=True):
     """count: GPUs, 0 for none.  instances: MIG instances of the last one; 0 leaves it whole.  gone_ns: when GPU 0 vanishes from
-    the page, since the start; None never.  xid: a code that GPU 0 shows from *xid_ns* on; 0 for none."""
+    the page, since the start; None never.  xid: a code that GPU 0 shows from *xid_ns* on; 0 for none.  slowdown: that of the
+    engine, which clocks held down by the limit of power seem to cause."""
 
     count: int = 0
     instances: int = 0
     gone_ns: int | None = None
     xid: int = 0
     xid_ns: int = 0
+    slowdown: Slowdown = NEVER
 
 
 class Work:
@@ -112,17 +117,19 @@ class Gpus:
         begin_ns = max(self._started_ns, at_ns - _AVERAGED_NS)
         worked_ns, lasted_ns = self._work.until(at_ns) - self._work.until(begin_ns), max(1, at_ns - begin_ns)
         share = worked_ns / lasted_ns
-        xid = gpu == 0 and self._scenario.xid and at_ns - self._started_ns >= self._scenario.xid_ns
-        yield "DCGM_FI_DEV_SM_CLOCK", _SM_MHZ
+        since_ns, slowdown = at_ns - self._started_ns, self._scenario.slowdown
+        xid = gpu == 0 and self._scenario.xid and since_ns >= self._scenario.xid_ns
+        slower = slowdown.factor(since_ns)
+        yield "DCGM_FI_DEV_SM_CLOCK", round(_SM_MHZ / slower)
         yield "DCGM_FI_DEV_MEM_CLOCK", _MEMORY_MHZ
         yield "DCGM_FI_DEV_GPU_TEMP", round(30 + 35 * share)
         yield "DCGM_FI_DEV_POWER_USAGE", round(idle_w + (full_w - idle_w) * share, 3)
         yield "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", round(self.joules(gpu, at_ns) * 1000)
         yield "DCGM_FI_DEV_GPU_UTIL", round(100 * share)
         yield "DCGM_FI_DEV_MEM_COPY_UTIL", round(40 * share)
-        yield "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 0 if share else 1
+        yield "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", (0 if share else _IDLE) | (_POWER_CAP if slower > 1 else 0)
         yield "DCGM_FI_DEV_XID_ERRORS", self._scenario.xid if xid else 0
-        yield "DCGM_FI_DEV_POWER_VIOLATION", 0
+        yield "DCGM_FI_DEV_POWER_VIOLATION", slowdown.lasted_ns(since_ns)
         used_mib = _MEMORY_MIB + _PER_SEQUENCE_MIB * running
         yield "DCGM_FI_DEV_FB_USED", used_mib if instance is None else used_mib // self._scenario.instances
         yield "DCGM_FI_PROF_SM_ACTIVE", round(0.9 * share, 6)

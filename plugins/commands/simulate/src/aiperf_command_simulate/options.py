@@ -70,6 +70,14 @@ class SimulateOptions(Options):
         help="Period at whose start the engine stands still; needs --freeze-for.")
     freeze_for_s: Finite | None = option("--freeze-for", gt=0, group="Engine", metavar="SECONDS",
         help="How long the engine stands still.")
+    slow_from_s: Finite = option("--slow-from", default=0.0, ge=0, group="Engine", metavar="SECONDS",
+        help="The engine becomes slow so long after the start; needs --slow-for.")
+    slow_for_s: Finite | None = option("--slow-for", gt=0, group="Engine", metavar="SECONDS", shown="never",
+        help="How long the engine is slow; needs --slow-by.")
+    slow_by: Finite | None = option("--slow-by", gt=1, group="Engine", metavar="FACTOR",
+        help="A slow engine takes so many times as long; the SM clocks of --gpus are lower by the same factor.")
+    tenant_rate: Finite = option("--tenant-rate", default=0.0, ge=0, le=10_000, group="Engine", metavar="REQ/S",
+        help="Requests of somebody else inside the engine, each with 512 prompt tokens and an answer of --tokens.")
 
     # Answers
     tokens: int = option("--tokens", default=64, ge=1, group="Answers", metavar="INT",

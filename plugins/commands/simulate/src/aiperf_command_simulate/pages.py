@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
-from aiperf_command_simulate.answer import Choice
-from aiperf_command_simulate.engine import Engine
+from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.engines import EngineState, ModelState, engine_page
 from aiperf_command_simulate.families import OPENMETRICS, TEXT, exposition
 from aiperf_command_simulate.gpus import Gpus
 from aiperf_command_simulate.http1 import Connection, Request
 from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.scenario import ServerScenario
+from aiperf_command_simulate.tenant import Tenant
 from aiperf_command_simulate.truth import Truth
 
 ANY_MODEL = "simulated"
@@ -26,11 +27,11 @@ class Pages:
     """What is answered without the engine.  *meters*: by model.  *created_s*: when the models were, by the wall clock."""
 
     def __init__(
-        self, scenario: ServerScenario, engine: Engine[Choice], truth: Truth, meters: dict[str, Meters], created_s: int,
-        gpus: Gpus,
+        self, scenario: ServerScenario, engine: Engine[Any], truth: Truth, meters: dict[str, Meters], created_s: int,
+        gpus: Gpus, tenant: Tenant,
     ) -> None:  # fmt: skip
         self._scenario, self._engine, self._truth, self._meters = scenario, engine, truth, meters
-        self._created_s, self._gpus = created_s, gpus
+        self._created_s, self._gpus, self._tenant = created_s, gpus, tenant
         self._engine_page = engine_page(scenario.metrics)
 
     @property
@@ -65,11 +66,11 @@ class Pages:
         connection.respond(200, msgspec.json.encode(self._engine_page.other(self._state())))
 
     def _state(self) -> EngineState:
-        def name(choice: Choice) -> str:
-            return choice.answer.record.model if self._scenario.models else ANY_MODEL
+        def name(sequence: Sequence[Any]) -> str:
+            return str(sequence.owner.model) if self._scenario.models else ANY_MODEL
 
-        running = Counter(name(sequence.owner) for sequence in self._engine.running)
-        waiting = Counter(name(sequence.owner) for sequence in self._engine.waiting())
+        running = Counter(map(name, self._engine.running))
+        waiting = Counter(map(name, self._engine.waiting()))
         for meters in self._meters.values():
             meters.settle()
         models = [ModelState(model, meters, running[model], waiting[model]) for model, meters in self._meters.items()]
@@ -90,11 +91,12 @@ class Pages:
             return
         engine, now_ns = self._engine, time.monotonic_ns()
         gpus = self._gpus.truth([int(each) for each in instants.split(",")] if instants else [now_ns])
+        beside = {"gpus": gpus, "tenant": self._tenant.truth(), "slow": self._engine.slow()}
         body = self._truth.written(
             engine={
                 "steps": engine.steps, "running": len(engine.running), "running_max": engine.running_max,
                 "waiting": engine.waiting_count, "waiting_max": engine.waiting_max, "cache_blocks": len(engine.cache),
-            } | ({"gpus": gpus} if gpus else {}),
+            } | {name: value for name, value in beside.items() if value},
             summary_only=summary_only, last=int(last) if last else None,
         )  # fmt: skip
         connection.respond(200, body)

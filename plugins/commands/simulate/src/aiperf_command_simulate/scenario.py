@@ -14,10 +14,12 @@ from aiperf_command_simulate.engine import EngineModel
 from aiperf_command_simulate.faults import FaultError, Faults, Odds, parse_odds
 from aiperf_command_simulate.gpus import GpuScenario
 from aiperf_command_simulate.known_answers import KnownAnswer, KnownAnswers, read_answers
+from aiperf_command_simulate.slowdown import NEVER, Slowdown
 
 
 class ServerScenario(Struct, frozen=True):
-    """models: names served; any name is where it is empty.  stop_tokens: mean length at which answers end of themselves."""
+    """models: names served; any name is where it is empty.  stop_tokens: mean length at which answers end of themselves.
+    tenant_rate: requests a second of somebody else."""
 
     host: str
     port: int
@@ -45,6 +47,7 @@ class ServerScenario(Struct, frozen=True):
     metrics_lag_s: float
     answers: KnownAnswers
     gpus: GpuScenario
+    tenant_rate: float
 
 
 def _ns(value: float, unit_ns: int) -> int:
@@ -78,20 +81,7 @@ def scenario(options: Any) -> ServerScenario:
         seed=options.seed,
         truth_log=options.truth_log,
         truth_bodies=options.truth_bodies,
-        engine=EngineModel(
-            prefill_ns=_ns(options.prefill_us_per_token, 1000),
-            prefill_chunk=options.prefill_chunk,
-            decode_ns=_ns(options.decode_ms, 1_000_000),
-            decode_batch_ns=_ns(options.decode_batch_us, 1000),
-            max_running=options.max_running,
-            max_queue=options.max_queue,
-            block_size=options.block_size,
-            cache_blocks=options.cache_blocks,
-            first_token_ns=None if options.first_token_ms is None else _ns(options.first_token_ms, 1_000_000),
-            jitter=options.jitter,
-            freeze_every_ns=_ns(options.freeze_every_s or 0, 1_000_000_000),
-            freeze_for_ns=_ns(options.freeze_for_s or 0, 1_000_000_000),
-        ),
+        engine=_engine(options),
         max_context=options.max_context,
         tokens=options.tokens,
         stop_tokens=options.stop_tokens,
@@ -110,14 +100,40 @@ def scenario(options: Any) -> ServerScenario:
         metrics_lag_s=options.metrics_lag_s,
         answers=answers,
         gpus=_gpus(options),
+        tenant_rate=options.tenant_rate,
     )
+
+
+def _engine(options: Any) -> EngineModel:
+    return EngineModel(
+        prefill_ns=_ns(options.prefill_us_per_token, 1000),
+        prefill_chunk=options.prefill_chunk,
+        decode_ns=_ns(options.decode_ms, 1_000_000),
+        decode_batch_ns=_ns(options.decode_batch_us, 1000),
+        max_running=options.max_running,
+        max_queue=options.max_queue,
+        block_size=options.block_size,
+        cache_blocks=options.cache_blocks,
+        first_token_ns=None if options.first_token_ms is None else _ns(options.first_token_ms, 1_000_000),
+        jitter=options.jitter,
+        freeze_every_ns=_ns(options.freeze_every_s or 0, 1_000_000_000),
+        freeze_for_ns=_ns(options.freeze_for_s or 0, 1_000_000_000),
+        slowdown=_slowdown(options),
+    )
+
+
+def _slowdown(options: Any) -> Slowdown:
+    if options.slow_for_s is None:
+        return NEVER
+    return Slowdown(_ns(options.slow_from_s, 1_000_000_000), _ns(options.slow_for_s, 1_000_000_000), options.slow_by)
 
 
 def _gpus(options: Any) -> GpuScenario:
     gone_ns = None if options.gpu_gone_after_s is None else _ns(options.gpu_gone_after_s, 1_000_000_000)
     return GpuScenario(
-        options.gpus, options.mig, gone_ns, options.gpu_xid or 0, _ns(options.gpu_xid_after_s, 1_000_000_000)
-    )
+        options.gpus, options.mig, gone_ns, options.gpu_xid or 0, _ns(options.gpu_xid_after_s, 1_000_000_000),
+        _slowdown(options),
+    )  # fmt: skip
 
 
 def _contradictions(options: Any) -> list[AiperfError]:
@@ -135,6 +151,7 @@ def _contradictions(options: Any) -> list[AiperfError]:
                 "make it shorter than the period",
             )
         )
+    errors += _slow_contradictions(options)
     if options.cache_blocks and options.max_context < options.block_size:
         errors.append(ConfigError(f"--block-size {options.block_size} is larger than --max-context {options.max_context}"))
     for flag, value in (("--mig", options.mig), ("--gpu-gone-after", options.gpu_gone_after_s), ("--gpu-xid", options.gpu_xid)):
@@ -144,6 +161,20 @@ def _contradictions(options: Any) -> list[AiperfError]:
         if tokens >= options.max_context:
             errors.append(ConfigError(f"{flag} {tokens} leaves no room for a prompt in --max-context {options.max_context}"))
     return errors
+
+
+def _slow_contradictions(options: Any) -> list[AiperfError]:
+    """An error where one of the options of a slow engine lacks another."""
+    given = {
+        "--slow-from": "slow_from_s" in options.fields_set, "--slow-for": options.slow_for_s is not None,
+        "--slow-by": options.slow_by is not None,
+    }  # fmt: skip
+    missing = [flag for flag in ("--slow-for", "--slow-by") if not given[flag]]
+    if not missing or not any(given.values()):
+        return []
+    typed = " and ".join(flag for flag, is_given in given.items() if is_given)
+    verb, wanted = "need" if " and " in typed else "needs", " and ".join(missing)
+    return [ConfigError(f"{typed} {verb} {wanted}: a slow engine has a duration and a factor", f"add {wanted}")]
 
 
 def _drafts(given: str | None, errors: list[AiperfError]) -> Drafts | None:

@@ -7,6 +7,7 @@ import math
 import random
 import time
 from collections.abc import Sequence as ListOf
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,6 +26,7 @@ from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.pages import ANY_MODEL, Pages
 from aiperf_command_simulate.prefix import block_keys, token_count
 from aiperf_command_simulate.scenario import ServerScenario
+from aiperf_command_simulate.tenant import Tenant
 from aiperf_command_simulate.truth import CLIENT_GONE, COMPLETED, FAILED, REFUSED, Record, Truth
 from aiperf_command_simulate.words import Wording
 
@@ -54,9 +56,8 @@ class Server:
     ) -> None:
         self.scenario = scenario
         self.truth = Truth(scenario.truth_log)
-        started_ns = time.monotonic_ns()
-        gpus = Gpus(scenario.gpus, started_ns)
-        self.engine: Engine[Choice] = Engine(scenario.engine, scenario.seed, started_ns, gpus.worked)
+        gpus = Gpus(scenario.gpus, started_ns := time.monotonic_ns())
+        self.engine: Engine[Any] = Engine(scenario.engine, scenario.seed, started_ns, gpus.worked)
         self._ready_ns, self._to_refuse = started_ns + scenario.ready_after_ns, scenario.ready_after_requests
         self._alarm = alarm(loop, self._tick)
         self._dice = random.Random(f"faults {scenario.seed}")
@@ -67,7 +68,9 @@ class Server:
         self._meters = {name: Meters(scenario.metrics_lag_s) for name in scenario.models or (ANY_MODEL,)}
         self._routes = Routes(found() if routes is None else routes)
         self._created_s = int(time.time())
-        self._pages = Pages(scenario, self.engine, self.truth, self._meters, self._created_s, gpus).by_path
+        self._tenant = Tenant(scenario, self.engine, self._meters, started_ns)
+        self._pages = Pages(scenario, self.engine, self.truth, self._meters, self._created_s, gpus, self._tenant).by_path
+        self._set_alarm()
 
     # What connections call.
 
@@ -100,6 +103,7 @@ class Server:
             request = replace(request, variables=variables)
         if path == "/truth/reset" and request.method == "POST":
             self.truth.reset()
+            self._tenant.reset()
             connection.respond(200, b"{}")
             connection.release()
         elif path != "/truth" and (self._to_refuse > 0 or time.monotonic_ns() < self._ready_ns):
@@ -201,11 +205,12 @@ class Server:
                 words = Wording(scenario.seed % 1_000_003 + record.number * 131 + index, asked[index].text if asked else "")
                 length = self._lengths.of(ask, faults, count, reasons=dialect.reasons, pieces=len(words.pieces))
                 choice = Choice(answer, index, length, words)
-                choice.sequence = Sequence(choice, count, length.tokens, blocks, self._pauses(faults))
+                choice.sequence = Sequence(choice, count, length.tokens, blocks, _pauses(faults, scenario.tokens_per_chunk))
                 choices.append(choice)
                 sequences.append(choice.sequence)
         # From when the request was here, not from when it had been read: what reading costs is ours, not the engine's.
         received = record.received_mono_ns
+        self._tenant.submit(received)
         for taken, sequence in enumerate(sequences):
             if not self.engine.submit(sequence, received):
                 for other in sequences[:taken]:
@@ -219,12 +224,6 @@ class Server:
         self._answering[connection] = (record, answer)
         answer.start(choices)
         self._set_alarm()
-
-    def _pauses(self, faults: Faults) -> dict[int, int]:
-        pauses = {0: faults.slow_first_ns} if faults.slow_first_ns else {}
-        if faults.stall_after is not None and faults.stall_ns:
-            pauses[faults.stall_after * (faults.tokens_per_chunk or self.scenario.tokens_per_chunk)] = faults.stall_ns
-        return pauses
 
     def _ended(self, answer: Answer, outcome: str) -> None:
         now = time.monotonic_ns()
@@ -249,15 +248,14 @@ class Server:
         self.engine.cache.add(block_keys(whole, self.scenario.engine.block_size, known=sequence.blocks))
 
     def _tick(self) -> None:
-        for sequence, _ in self.engine.advance(time.monotonic_ns()):
-            choice = sequence.owner
-            if not choice.answer.ask.prefill_only:
-                choice.answer.meters.count("generated")
-            choice.answer.token(choice)
+        now = time.monotonic_ns()
+        self._tenant.submit(now)
+        for sequence, at_ns in self.engine.advance(now):
+            sequence.owner.token(at_ns)
         self._set_alarm()
 
     def _set_alarm(self) -> None:
-        self._alarm.set(self.engine.next_ns)
+        self._alarm.set(self._tenant.next_ns(self.engine.next_ns))
 
     def _begin(self, connection: Connection, request: Request) -> Record:
         headers = request.headers
@@ -293,3 +291,10 @@ class Server:
 
     def _retry_after(self, faults: Faults) -> float:
         return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
+
+
+def _pauses(faults: Faults, tokens_per_chunk: int) -> dict[int, int]:
+    pauses = {0: faults.slow_first_ns} if faults.slow_first_ns else {}
+    if faults.stall_after is not None and faults.stall_ns:
+        pauses[faults.stall_after * (faults.tokens_per_chunk or tokens_per_chunk)] = faults.stall_ns
+    return pauses
