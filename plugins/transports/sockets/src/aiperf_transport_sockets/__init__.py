@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import weakref
 from collections import deque
 from functools import partial
 from time import monotonic_ns
-from typing import Any
 from urllib.parse import urlsplit
 
 from aiperf.sdk.environment import socket_options
 from aiperf.sdk.model import ErrorDetails
-from aiperf.sdk.transport import RECONNECTED, REFUSED, REUSED, Exchange, Shape, Sink, TransportSettings, tls_context
+from aiperf.sdk.transport import RECONNECTED, REUSED, Exchange, Shape, Sink, TransportSettings
 
 from aiperf_transport_sockets.connection import Connection
 from aiperf_transport_sockets.counts import SO_TIMESTAMPNS
+from aiperf_transport_sockets.origins import Origin, origin_key, resolve
 from aiperf_transport_sockets.poller import Poller, ReaderPoller, chosen_reader
 from aiperf_transport_sockets.tls import TlsConnection
 
@@ -26,26 +25,6 @@ _REPORT_NS = 200_000
 _WARM_AT_ONCE = 128
 """Connections that are opened together ahead of the load."""
 _WARM_S = 2.0
-
-class Origin:
-    """One scheme, host and port: its addresses, certificates and idle connections.
-
-    error: why the origin cannot be reached at all, None while it can.  failed: connections opened ahead of requests that
-    were refused.
-    """
-
-    def __init__(self, scheme: str, host: str, port: int) -> None:
-        self.scheme, self.host, self.port = scheme, host, port
-        self.addresses: list[tuple[int, Any]] = []
-        self.error: ErrorDetails | None = None
-        self.idle: list[Connection] = []
-        self.tls: ssl.SSLContext | None = None
-        self.failed = 0
-
-    @property
-    def host_header(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == (443 if self.scheme == "https" else 80) else f"{host}:{self.port}"
 
 
 class RequestHead:
@@ -115,7 +94,7 @@ class KernelTransport:
             self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self._stamping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         for url in self.settings.urls:
-            await self._resolve(self._origin(url))
+            await resolve(self._origin(url), self.settings, self.loop)
         self._check()
 
     async def warm(self, connections: int) -> None:
@@ -235,25 +214,10 @@ class KernelTransport:
             connection.close()
 
     def _origin(self, url: str) -> Origin:
-        parts = urlsplit(url)
-        key = (parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+        key = origin_key(url)
         if key not in self._origins:
             self._origins[key] = Origin(*key)
         return self._origins[key]
 
-    async def _resolve(self, origin: Origin) -> None:
-        """Look the name up once, off the loop; an error here becomes the error of every request."""
-        family = {"4": socket.AF_INET, "6": socket.AF_INET6}.get(self.settings.family, socket.AF_UNSPEC)
-        try:
-            entries = await self.loop.getaddrinfo(origin.host, origin.port, family=family, type=socket.SOCK_STREAM)
-            if origin.scheme == "https":
-                origin.tls = tls_context(self.settings.tls)
-        except (OSError, UnicodeError) as error:  # errors of certificates, too
-            reason = error.strerror or error if isinstance(error, OSError) else f"no host name: {error}"
-            origin.error = ErrorDetails(f"{origin.host}: {reason}", type=type(error).__name__, cause=REFUSED)
-            return
-        # IPv4 first: servers under test listen there more often than not, and a refused IPv6 attempt costs a round trip.
-        origin.addresses = [(entry[0], entry[4]) for entry in sorted(entries, key=lambda entry: entry[0] != socket.AF_INET)]
 
-
-__all__ = ["KernelTransport"]
+__all__ = ["KernelTransport", "Origin"]
