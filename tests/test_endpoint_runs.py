@@ -81,6 +81,7 @@ TYPES = {
         "", ("/v1/infer",), data="", file=PICTURE, present=("image_throughput", "image_latency"),
         absent=("input_sequence_length",), heading="Image Retrieval Metrics",
     ),
+    "kserve": Row("--streaming --osl 6", ("/v2/models/m/infer_stream",), 6, present=("time_to_first_token",), inputs=20),
     "messages": Row("--streaming --osl 6", ("/v1/messages",), 6, present=("time_to_first_token",)),
     "nim_embeddings": embeddings("--extra-inputs input_type:query", heading="NIM Embeddings Metrics"),
     "nim_rankings": rankings("/v1/ranking"),

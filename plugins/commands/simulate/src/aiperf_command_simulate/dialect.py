@@ -24,7 +24,11 @@ Body = TypeVar("Body")
 
 
 class AskError(Exception):
-    """The request makes no sense; the message is a sentence for the client."""
+    """The request makes no sense; the message is a sentence for the client, who gets it with *status*."""
+
+    def __init__(self, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Ask(Struct, frozen=True, kw_only=True):

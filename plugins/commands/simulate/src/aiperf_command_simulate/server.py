@@ -169,7 +169,8 @@ class Server:
         except RefusedError as refusal:
             self._refuse(connection, record, refusal, dialect)
         except (AskError, FaultError) as exc:
-            self._refuse(connection, record, RefusedError(400, "BadRequestError", str(exc)), dialect)
+            status = exc.status if isinstance(exc, AskError) else 400
+            self._refuse(connection, record, RefusedError(status, "BadRequestError", str(exc)), dialect)
 
     def _start(self, connection: Connection, record: Record, dialect: Dialect, ask: Ask, faults: Faults) -> None:
         scenario = self.scenario

@@ -87,9 +87,7 @@ OTHER_TOOLS = {
     **_each("--checkpoint-dir --enable-checkpointing", "the journal does it: aiperf report DIR after a crash"),
     **_each("--generate-plots", "run aiperf plot afterwards"),
     # parts of other installations
-    "--backend": _NOT_HERE.format("kserve"),
     "--grpc-method": _NOT_HERE.format("dynamic_grpc"),
-    "--output-tokens-mean-deterministic": _NOT_HERE.format("kserve or tensorrtllm_engine"),
     **_each("--server-metrics-url --server-metrics-urls", "use --gpu-telemetry URL: it means exporters of GPUs"),
     "--zmq-dual-bind": "control messages use one socket: --zmq-host for TCP, or --zmq-ipc-path for a directory",
     **_each("--sweep-range --sweep-list", "give the option itself several values, for example --concurrency 1,2,4"),

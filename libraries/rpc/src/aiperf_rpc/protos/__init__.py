@@ -1,0 +1,1 @@
+"""Message classes, each module generated from the file beside it."""

@@ -1,0 +1,41 @@
+"""Generated from reflection.proto by libraries/rpc/tests/generate.py."""
+
+from aiperf_rpc.pool import load
+
+load(
+    globals(),
+    b'\n\x10reflection.proto\x12\x12grpc.reflection.v1"\xf3\x02\n\x17Serve'
+    b'rReflectionRequest\x12\x12\n\x04host\x18\x01 \x01(\tR\x04host\x12*\n\x10file_b'
+    b'y_filename\x18\x03 \x01(\tH\x00R\x0efileByFilename\x126\n\x16file_conta'
+    b'ining_symbol\x18\x04 \x01(\tH\x00R\x14fileContainingSymbol\x12b\n\x19fi'
+    b'le_containing_extension\x18\x05 \x01(\x0b2$.grpc.reflection.'
+    b'v1.ExtensionRequestH\x00R\x17fileContainingExtension\x12B'
+    b'\n\x1dall_extension_numbers_of_type\x18\x06 \x01(\tH\x00R\x19allExte'
+    b'nsionNumbersOfType\x12%\n\rlist_services\x18\x07 \x01(\tH\x00R\x0clis'
+    b'tServicesB\x11\n\x0fmessage_request"f\n\x10ExtensionRequest'
+    b"\x12'\n\x0fcontaining_type\x18\x01 \x01(\tR\x0econtainingType\x12)\n\x10ext"
+    b'ension_number\x18\x02 \x01(\x05R\x0fextensionNumber"\xae\x04\n\x18ServerR'
+    b'eflectionResponse\x12\x1d\n\nvalid_host\x18\x01 \x01(\tR\tvalidHost'
+    b'\x12V\n\x10original_request\x18\x02 \x01(\x0b2+.grpc.reflection.v1.'
+    b'ServerReflectionRequestR\x0foriginalRequest\x12f\n\x18file'
+    b'_descriptor_response\x18\x04 \x01(\x0b2*.grpc.reflection.v1.'
+    b'FileDescriptorResponseH\x00R\x16fileDescriptorResponse'
+    b'\x12r\n\x1eall_extension_numbers_response\x18\x05 \x01(\x0b2+.grpc.'
+    b'reflection.v1.ExtensionNumberResponseH\x00R\x1ballExte'
+    b'nsionNumbersResponse\x12_\n\x16list_services_response\x18\x06'
+    b" \x01(\x0b2'.grpc.reflection.v1.ListServiceResponseH\x00R"
+    b'\x14listServicesResponse\x12J\n\x0eerror_response\x18\x07 \x01(\x0b2!.'
+    b'grpc.reflection.v1.ErrorResponseH\x00R\rerrorRespons'
+    b'eB\x12\n\x10message_response"L\n\x16FileDescriptorResponse\x12'
+    b'2\n\x15file_descriptor_proto\x18\x01 \x03(\x0cR\x13fileDescriptorPr'
+    b'oto"j\n\x17ExtensionNumberResponse\x12$\n\x0ebase_type_name'
+    b'\x18\x01 \x01(\tR\x0cbaseTypeName\x12)\n\x10extension_number\x18\x02 \x03(\x05R\x0f'
+    b'extensionNumber"T\n\x13ListServiceResponse\x12=\n\x07servic'
+    b'e\x18\x01 \x03(\x0b2#.grpc.reflection.v1.ServiceResponseR\x07se'
+    b'rvice"%\n\x0fServiceResponse\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name"S\n\r'
+    b'ErrorResponse\x12\x1d\n\nerror_code\x18\x01 \x01(\x05R\terrorCode\x12#\n\r'
+    b'error_message\x18\x02 \x01(\tR\x0cerrorMessage2\x89\x01\n\x10ServerRefl'
+    b'ection\x12u\n\x14ServerReflectionInfo\x12+.grpc.reflection'
+    b'.v1.ServerReflectionRequest\x1a,.grpc.reflection.v1'
+    b'.ServerReflectionResponse(\x010\x01b\x06proto3'
+)
