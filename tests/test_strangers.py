@@ -971,6 +971,24 @@ def test_each_message_of_a_streamed_call_is_an_event(aiperf: Program, calls: Cal
     assert not [reason for reason in measured["reasons"] if "stamp" in reason]
 
 
+def test_the_type_asks_its_server_once_it_is_ready(aiperf: Program, calls: CallServer) -> None:
+    calls.server.most_tokens, calls.server.unready = 3, 2
+    waiting = ("--wait-for-model-timeout", 60, "--wait-for-model-interval", 0.02, "--workers", 2)
+    done = framed(aiperf, calls, "--streaming", *waiting)
+    assert done.code == 0, done.err
+    assert [call["max_tokens"] for _, call in calls.server.calls] == [3] * 6, "the limit reaches every worker"
+    assert calls.server.described == 4, "two calls too early, one that is ready, and one question"
+    run = json.loads((done.artifacts / "journal" / "run.json").read_text())
+    assert run["plan"]["target"]["prepared"] == {"most_tokens": 3}
+
+
+def test_a_server_that_gives_no_answer_is_a_sentence(aiperf: Program, calls: CallServer) -> None:
+    done = aiperf("profile", "--endpoint-type", "framed", "--url", "frames://127.0.0.1:9", *RUN)
+    assert done.code == 1 and "Traceback" not in done.err and not calls.server.calls, done.err
+    assert "frames://127.0.0.1:9 gives no answer to /acme.Text/Describe: 127.0.0.1:9: " in done.err
+    assert "--wait-for-model-timeout waits for it" in done.err
+
+
 def test_a_unary_call_is_one_message(aiperf: Program, calls: CallServer) -> None:
     done = framed(aiperf, calls)
     assert done.code == 0, done.err

@@ -27,6 +27,7 @@ from aiperf import (
     Unit,
 )
 from aiperf.registry.manifest import read_row
+from aiperf.sdk.asking import Ask, Reply
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column
 from aiperf.sdk.dataset import DatasetContext, Promise
 from aiperf.sdk.endpoint import Answered, Capabilities, Done, Drained, Follow, Prompt, Reader, in_band_error, unreadable
@@ -466,6 +467,36 @@ def test_a_bad_framing_is_caught(contract: EndpointContract, caught: str) -> Non
 )
 def test_a_bad_reader_is_caught(reader: Callable[[Any], Reader], caught: str) -> None:
     assert caught in verdicts(with_reader(reader))
+
+
+# Questions before the load
+
+
+def _limit(self: Endpoint, ask: Ask) -> dict[str, Any] | None:
+    return {"limit": len(ask(HttpRequest("/limits", b"", method="GET")).body)}
+
+
+def _limited(self: Any, turn: Turn) -> HttpRequest:
+    return HttpRequest("/plain", msgspec.json.encode([self.prepared, turn.text, turn.extra]))
+
+
+def _asking(**methods: Any) -> EndpointContract:
+    contract = type(with_endpoint(encode=_limited, **methods))
+    return cast(EndpointContract, type("Asking", (contract,), {"replies": (Reply(200, b"abc"),), "ready": (Reply(200),)})())
+
+
+@pytest.mark.parametrize(("methods", "caught"), [
+    ({"prepare": _limit}, set()),
+    ({"prepare": lambda self, ask: {"limit": object()}}, {"test_what_it_prepares_is_the_same_in_every_process"}),
+    ({"prepare": lambda self, ask: {"limit": (1, 2)}}, {"test_what_it_prepares_is_the_same_in_every_process"}),
+    ({"prepare": lambda self, ask: ask(HttpRequest("limits", b"")) and None},
+     {"test_what_it_prepares_is_the_same_in_every_process"}),
+    ({"unready": lambda self, ask: None if ask(HttpRequest("/health", b"")).status == 200 else "no"}, set()),
+    ({"unready": lambda self, ask: None}, {"test_a_server_that_is_not_ready_is_a_reason"}),
+    ({"unready": lambda self, ask: "no"}, {"test_a_server_that_is_not_ready_is_a_reason"}),
+])  # fmt: skip
+def test_what_an_endpoint_asks_is_kept(methods: dict[str, Any], caught: set[str]) -> None:
+    assert verdicts(_asking(**methods)) == caught
 
 
 # Schemes

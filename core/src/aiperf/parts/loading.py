@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from aiperf.registry.imports import IMPORTS, ImportTimeoutError
 from aiperf.registry.patience import calls, is_strange
-from aiperf.registry.third_party import blamed, failure, isolated, left_out, load, made, why
+from aiperf.registry.third_party import blamed, endpoint_of, failure, isolated, left_out, load, made, why
 
 __all__ = [
-    "IMPORTS", "ImportTimeoutError", "blamed", "calls", "failure", "is_strange", "isolated", "left_out", "load", "made", "why",
+    "IMPORTS", "ImportTimeoutError", "blamed", "calls", "endpoint_of", "failure", "is_strange", "isolated", "left_out", "load",
+    "made", "why",
 ]  # fmt: skip

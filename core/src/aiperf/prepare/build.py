@@ -25,7 +25,7 @@ from aiperf.prepare.tokenizers import open_tokenizer
 from aiperf.registry.guides import where_is
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.registry import Registry
-from aiperf.registry.third_party import blamed, load, made
+from aiperf.registry.third_party import blamed, endpoint_of, load, made
 from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import marker_tokens
 from aiperf.sdk.dataset import Dataset, DatasetContext, Promise
@@ -65,7 +65,7 @@ def build(
 
 def _made(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None, kept: Kept | None) -> Plan:
     asked, plugins, target = plan, plan.plugins, plan.target
-    endpoint: Endpoint = made(plugins.endpoint, plugins.options_of(plugins.endpoint))
+    endpoint = endpoint_of(plan)
     with blamed(plugins.endpoint, "can't be used"):
         framing_of(endpoint)
     if plugins.grader is not None:

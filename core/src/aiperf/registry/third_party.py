@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from operator import attrgetter
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiperf.errors import AiperfError, PluginError
 from aiperf.redaction import harmless
 from aiperf.registry.imports import IMPORTS, ImportTimeoutError
 from aiperf.registry.patience import LeftBehind, calls
 from aiperf.sdk.descriptor import PluginRef
+
+if TYPE_CHECKING:
+    from aiperf.sdk.endpoint import Endpoint
+    from aiperf.sdk.plan import Plan
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +92,19 @@ def made(plugin: PluginRef, *arguments: Any) -> Any:
     factory = load(plugin)
     with blamed(plugin, "can't be used"):
         return factory(*arguments)
+
+
+def endpoint_of(plan: Plan) -> Endpoint:
+    """The endpoint of the plan, with what it has prepared.
+
+    Raises:
+        PluginError: It can't be used.
+    """
+    ref = plan.plugins.endpoint
+    endpoint: Endpoint = made(ref, plan.plugins.options_of(ref))
+    if plan.target.prepared is not None:
+        endpoint.prepared = plan.target.prepared
+    return endpoint
 
 
 def why(error: BaseException) -> str:

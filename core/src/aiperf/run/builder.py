@@ -22,8 +22,12 @@ from aiperf.errors import AiperfError
 from aiperf.planning.problems import Settings
 from aiperf.processes import local
 from aiperf.registry.patience import no_exit
+from aiperf.registry.third_party import load
 from aiperf.run.start import told
-from aiperf.sdk.plan import Plan
+from aiperf.run.steps import Far
+from aiperf.rundir.store import made
+from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.plan import Plan, Secrets
 
 if TYPE_CHECKING:
     from aiperf.prepare.kept import Kept
@@ -35,16 +39,18 @@ _STOP_S = 30.0
 _TAKE_S = 5.0
 """Longest time until a waiting process has read the next plan."""
 _END_S = 2.0
+_GO = b"go\n"
 _GC_THRESHOLD = 20_000
 """Objects of the builder between two collections: an entry makes some ten, and no cycles."""
 _LINES_BYTES = 1 << 16
 
 
 class _Order(Struct, frozen=True):
-    """The next plan, and what stands in no line of a log."""
+    """The next plan, and what stands in no line of a log.  asking: as of :class:`Builder`."""
 
     plan: Plan
     secret_texts: Sequence[str]
+    asking: Secrets | None = None
 
 
 _decode_order = msgspec.json.Decoder(_Order).decode
@@ -67,28 +73,43 @@ def with_flag(message: str, plan: Plan, settings: Settings) -> str:
     return f"{settings.flag('input_file', '--input-file')}: {message}"
 
 
+def asking_of(plan: Plan, secrets: Secrets) -> Secrets | None:
+    """What the endpoint asks its server with before the data set is made; None where it asks nothing."""
+    endpoint: type[Endpoint[Any]] = load(plan.plugins.endpoint)
+    return secrets if endpoint.prepare is not Endpoint.prepare else None
+
+
+def entries_made(plan: Plan) -> Far:
+    """How far the making of the data set is."""
+    data = plan.data
+    known = data.source is None and not data.name  # how many rows a file has is known at its end
+    return made(Path(plan.output.journal)), data.entries or None if known else None, "entries"
+
+
 class Builder:
     """Builds the data set in a forked child, so that this process never holds a tokenizer or numpy.
 
     *forked*: called in the child.  *say*: prints a line of its log, beside whatever is drawn on the terminal.
     *kept*: the child waits for another plan (:meth:`again`), and keeps its imports, its tokenizer and the data set.  Records of
     its log then go to the loggers of this process.
-    anew: whether the data set is surely another one than that of the plan before.
+    *asking*: what the endpoint asks the server with (``Endpoint.prepare``), behind :meth:`go`; None where it asks nothing.
+    anew: whether the data set is surely another one than that of the plan before.  waits: for :meth:`go`.
     """
 
     def __init__(
         self, plan: Plan, forked: Callable[[], None] = lambda: None, say: Callable[[str], None] = logs.print_line, *,
-        kept: bool = False,
+        kept: bool = False, asking: Secrets | None = None,
     ) -> None:  # fmt: skip
         self._artifacts, self._say = Path(plan.output.artifacts), say
         read, write = os.pipe()
         lines, line_end = os.pipe()
-        orders, orders_end = os.pipe() if kept else (-1, -1)
+        spoken_to = kept or asking is not None
+        orders, orders_end = os.pipe() if spoken_to else (-1, -1)
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            for descriptor in (read, lines, *([orders_end] if kept else [])):
+            for descriptor in (read, lines, *([orders_end] if spoken_to else [])):
                 os.close(descriptor)
             os.set_blocking(line_end, False)
             if kept:
@@ -96,26 +117,37 @@ class Builder:
             else:
                 logs.pass_lines(partial(_pass_line, line_end))
             forked()
-            _work(plan, write, os.fdopen(orders, "rb") if kept else None)
-        for descriptor in (write, line_end, *([orders] if kept else [])):
+            _work(_Order(plan, (), asking), write, os.fdopen(orders, "rb") if spoken_to else None, kept=kept)
+        for descriptor in (write, line_end, *([orders] if spoken_to else [])):
             os.close(descriptor)
         os.set_blocking(lines, False)
         self._pipe, self._lines, self._begun_line = os.fdopen(read, "rb"), os.fdopen(lines, "rb", buffering=0), b""
-        self._orders: int | None = orders_end if kept else None
+        self._orders: int | None = orders_end if spoken_to else None
+        self._kept, self.waits = kept, asking is not None
         self._of = plan.data, plan.run.seed
         self.anew = True
         self._busy = True
         """Whether it works at a plan."""
 
-    def again(self, plan: Plan, secret_texts: Sequence[str], say: Callable[[str], None]) -> bool:
+    def go(self) -> None:
+        """The server may be asked now; only where the build *waits* for that."""
+        if self.waits and self._orders is not None:
+            _written(self._orders, _GO)
+            self.waits = False
+            if not self._kept:
+                self.let_go()
+
+    def again(
+        self, plan: Plan, secret_texts: Sequence[str], say: Callable[[str], None], asking: Secrets | None = None
+    ) -> bool:  # fmt: skip
         """Let a kept child build the data set of another plan; False where it has ended or doesn't take it."""
         if self._orders is None or self._busy:
             return False
         self._artifacts, self._say = Path(plan.output.artifacts), say
         before, self._of = self._of, (plan.data, plan.run.seed)
         self.anew = before != self._of
-        self._busy = True
-        if self._ended() or not _written(self._orders, msgspec.json.encode(_Order(plan, secret_texts)) + b"\n"):
+        self._busy, self.waits = True, asking is not None
+        if self._ended() or not _written(self._orders, msgspec.json.encode(_Order(plan, secret_texts, asking)) + b"\n"):
             self.close()
             return False
         return True
@@ -258,32 +290,33 @@ def _pass_record(pipe: int, name: str, level: int, text: str) -> None:
         logs.print_line(text)
 
 
-def _work(plan: Plan, write: int, orders: BinaryIO | None) -> NoReturn:
+def _work(order: _Order, write: int, orders: BinaryIO | None, *, kept: bool) -> NoReturn:
     """The child: writes the plan, or lines and exit code of an error.  It leaves without unwinding the parent's stack.
 
-    *orders*: further plans come from there; None ends it behind the first.
+    *orders*: the word to ask the server comes from there, and further plans where it is *kept*.
     """
-    code = 1
+    code, keeps = 1, kept
     try:
         local.ignore_endings()
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
-        pipe, kept = os.fdopen(write, "wb"), None
-        if orders is not None:
+        pipe, own = os.fdopen(write, "wb"), None
+        if keeps:
             from aiperf.prepare.kept import Kept
 
-            kept = Kept()
+            own = Kept()
         nice, following = os.getpriority(os.PRIO_PROCESS, 0), True
         while following:
-            _build(plan, pipe, kept)
-            if orders is not None:
+            if order.asking is not None and orders is not None and orders.readline() != _GO:
+                break  # the run has ended before
+            _build(order, pipe, own)
+            if keeps:
                 gc.collect()  # with the memory it closes files
-            following = orders is not None and _same_priority(nice) and bool(line := orders.readline())
+            following = keeps and orders is not None and _same_priority(nice) and bool(line := orders.readline())
             if following:
                 order = _decode_order(line)
-                plan = order.plan
                 logs.scrub_output(order.secret_texts)
-                logging.getLogger("aiperf").setLevel(min(plan.run.log_level, logging.INFO))
+                logging.getLogger("aiperf").setLevel(min(order.plan.run.log_level, logging.INFO))
         code = 0
     except BaseException:  # noqa: BLE001
         import traceback
@@ -303,7 +336,7 @@ def _same_priority(nice: int) -> bool:
     return True
 
 
-def _build(plan: Plan, pipe: BinaryIO, kept: Kept | None) -> None:
+def _build(order: _Order, pipe: BinaryIO, kept: Kept | None) -> None:
     from aiperf.prepare.build import build
 
     parent, stopped = os.getppid(), list[int]()
@@ -322,8 +355,17 @@ def _build(plan: Plan, pipe: BinaryIO, kept: Kept | None) -> None:
     outcome: dict[str, Any]
     try:
         with no_exit(log.warning):
-            outcome = {"plan": build(plan, publish, kept)}
+            outcome = {"plan": build(_asked(order), publish, kept)}
     except AiperfError as error:
         outcome = {"lines": error.lines(), "code": error.exit_code}
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a late word on a build that is over
     tell(outcome)
+
+
+def _asked(order: _Order) -> Plan:
+    """The plan with what its endpoint has learned of the server."""
+    if order.asking is None:
+        return order.plan
+    from aiperf.worker.asking import prepared
+
+    return prepared(order.plan, order.asking)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from aiperf.errors import AiperfError
 from aiperf.registry.third_party import isolated, load
-from aiperf.run.steps import Far, unknown
+from aiperf.run.children import POLL_MS
+from aiperf.run.steps import Far, step, unknown
 from aiperf.sdk.companion import Companion, CompanionContext
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import Plan, Secrets
+
+if TYPE_CHECKING:
+    from aiperf.run.display import Display
 
 
 def processes(plan: Plan) -> int:
@@ -130,6 +135,20 @@ class Companions:
     def far(self) -> Far:
         """How far that is."""
         return self._far
+
+    def await_all(self, display: Display, receive: Callable[[int], None]) -> None:
+        """Wait until none waits any more, and show for what.  *receive*: hears of the run's processes for so many ms.
+
+        Raises:
+            AiperfError: The load may not begin.
+        """
+        now = self.waiting()
+        while what := now:
+            with step(display, what, self.far, logged=True) as tell:
+                while now == what:
+                    receive(POLL_MS)
+                    tell()
+                    now = self.waiting()
 
     def rest(self, meanwhile: Callable[[], object] = lambda: None) -> None:
         """The plan's samples are taken: keep what may take part in the next plan, and close the others.

@@ -21,7 +21,7 @@ from aiperf.run.children import Children, counts
 from aiperf.run.companions import Resting
 from aiperf.run.start import Directories, switchboard
 from aiperf.run.watchers import Watchers
-from aiperf.sdk.plan import Plan
+from aiperf.sdk.plan import Plan, Secrets
 
 if TYPE_CHECKING:
     from aiperf.run.measured import Measured
@@ -82,18 +82,20 @@ class Fleet:
         self.resting = self.keeps = False
 
     def builder_of(
-        self, plan: Plan, kernel: KernelOptions, secret_texts: Sequence[str], say: Callable[[str], None]
+        self, plan: Plan, kernel: KernelOptions, secret_texts: Sequence[str], say: Callable[[str], None],
+        asking: Secrets | None = None,
     ) -> Builder | None:  # fmt: skip
         """The builder of the plan before, which makes the data set of this one; None where another one is needed.
 
         To be called before :meth:`begin`: processes that can't serve the plan end here.  *say*: prints a line of its log.
+        *asking*: as of :class:`Builder`.
         """
         surroundings = _surroundings(plan, kernel)
         enough = self.resting and len(plan.load.phases) <= self.children.shared.phases
         if not enough or surroundings != self._surroundings:
             self.end()
         self._surroundings = surroundings
-        again = self._builder is not None and self._builder.again(plan, secret_texts, say)
+        again = self._builder is not None and self._builder.again(plan, secret_texts, say, asking)
         return self._builder if again else None
 
     def missing(self, plan: Plan) -> int:

@@ -23,7 +23,7 @@ from aiperf.processes import control
 from aiperf.processes.leftovers import Leftovers
 from aiperf.processes.local import end_with_parent, ignore_endings
 from aiperf.registry.patience import calls, no_exit
-from aiperf.registry.third_party import blamed, failure, made, why
+from aiperf.registry.third_party import blamed, endpoint_of, failure, why
 from aiperf.rundir.journal import load_run
 from aiperf.rundir.reducing import reducer_of
 from aiperf.sdk.plan import Plan, Secrets
@@ -126,7 +126,7 @@ class ReducerProcess:
         if self.index:
             return  # the first reducer speaks for all
         with contextlib.suppress(AiperfError):  # the builder of the data set reports it
-            endpoint = made(plan.plugins.endpoint, plan.plugins.options_of(plan.plugins.endpoint))
+            endpoint = endpoint_of(plan)
             try:
                 with blamed(self.who, "can't be used"):
                     reducer_of(plan).check(plan, endpoint)

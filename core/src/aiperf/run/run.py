@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiperf import environment, logs
@@ -20,7 +19,7 @@ from aiperf.processes.title import hide
 from aiperf.redaction import owner_alone, scrubbed
 from aiperf.registry.imports import IMPORTS
 from aiperf.registry.patience import calls, no_exit
-from aiperf.run.builder import Builder, built
+from aiperf.run.builder import Builder, asking_of, built, entries_made
 from aiperf.run.children import POLL_MS, Child, Children, Mailbox
 from aiperf.run.companions import Companions, processes
 from aiperf.run.display import Display
@@ -46,10 +45,9 @@ from aiperf.run.start import (
 )
 from aiperf.run.steps import Far, step, unknown, watched
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
-from aiperf.rundir.store import made
 from aiperf.sdk.fetch import Servers
 from aiperf.sdk.live import LiveEnd
-from aiperf.sdk.plan import DataPlan, Plan, Secrets
+from aiperf.sdk.plan import Plan, Secrets
 from aiperf.worker.clock import read_clocks
 
 if TYPE_CHECKING:
@@ -164,11 +162,12 @@ def _measure(
         save_first(directories, plan, clock)
         beside = 0 if fleet.companions else processes(plan)  # those of the plan before go on
         beside += fleet.watchers.views.missing(plan)
+        asking = asking_of(plan, secrets)
         IMPORTS.rest()
         with (
             contextlib.closing(  # forks: before any thread
-                fleet.builder_of(plan, settings.kernel, secrets.texts, say)
-                or Builder(plan, partial(fleet.forked, directories, secrets.texts), say, kept=fleet.kept)
+                fleet.builder_of(plan, settings.kernel, secrets.texts, say, asking)
+                or Builder(plan, partial(fleet.forked, directories, secrets.texts), say, kept=fleet.kept, asking=asking)
             ) as builder,
             SPARES.forked(beside + fleet.missing(plan)),  # likewise, and behind the builder, which would keep their pipes open
             calls.watched(environment.plugin_s()),
@@ -265,21 +264,18 @@ class PlannedRun:
     def _prepare(self, builder: Builder) -> Plan:
         """The built plan, once no companion waits any more, and the files of plans before are written."""
         self.companions.each(lambda each: each.begin(), passing=AiperfError)
+        if builder.waits:  # the endpoint asks the server: not before it is ready
+            self.companions.await_all(self.display, self._receive)
+            builder.go()
         if not builder.poll(0 if builder.anew else _BUILT_S):
             self.fleet.finish_files()  # beside the build, or beside the load of the plan in other processes
-        with step(self.display, "Making the data set", partial(_entries, self.plan.data, self.directories.journal)) as tell:
+        with step(self.display, "Making the data set", partial(entries_made, self.plan)) as tell:
             while not builder.poll():
                 self._receive(_BUILD_POLL_MS)
                 tell()
         self.outcome.stamp("built_ns")
         plan = built(builder, self.plan, self.settings)
-        now = self.companions.waiting()
-        while what := now:
-            with step(self.display, what, self.companions.far, logged=True) as tell:
-                while now == what:
-                    self._receive(POLL_MS)
-                    tell()
-                    now = self.companions.waiting()
+        self.companions.await_all(self.display, self._receive)
         return plan
 
     def _pause(self, seconds: float) -> bool:
@@ -430,11 +426,6 @@ class PlannedRun:
             again = f"make the report from the journal with: aiperf report {self.directories.artifacts}"
             self.outcome.signals.say(f"aiperf: dropped; {again}")
             raise Interruption
-
-def _entries(data: DataPlan, journal: Path) -> Far:
-    known = data.source is None and not data.name  # how many rows a file has is known at its end
-    return made(journal), data.entries or None if known else None, "entries"
-
 
 def _work(mailbox: Mailbox) -> Far:
     working = mailbox.working

@@ -7,14 +7,14 @@ endpoint modules, so these must stay light: msgspec is already loaded, pydantic 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aiperf.errors import BadResponse
+from aiperf.sdk.bad_answers import decoded, in_band_error, unreadable
 from aiperf.sdk.exchanges import Answered, Done, Drained, Follow
 from aiperf.sdk.framing import Framing, ServerSentEvents
 from aiperf.sdk.headers import merged
@@ -22,11 +22,9 @@ from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, ToolCall
 from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
+    from aiperf.sdk.asking import Ask
     from aiperf.sdk.metric import AnyUnit
     from aiperf.sdk.plan import TargetPlan
-
-_T = TypeVar("_T")
-
 
 class Capabilities(Struct, frozen=True, omit_defaults=True):
     """The abilities of an endpoint; the manifest repeats them, so that they are known without an import.
@@ -199,6 +197,8 @@ class Endpoint(WithOptions[OptionsT]):
     ``Delta.extra``.  NaN where an answer has none.  A name that isn't declared is ignored, with one
     warning.  A name of a column of the kernel is refused before load.
 
+    *prepared*: what :meth:`prepare` gave; None before, in a dry run, which asks no server, and without it.
+
     *texts*: names of the texts in its answers that metrics may read (``batch.texts["draft"]``): the last value of that name in
     ``Delta.extra``; None where an answer has none.
     """
@@ -213,6 +213,7 @@ class Endpoint(WithOptions[OptionsT]):
     answers_each_text: ClassVar[bool] = False
     takes_back: ClassVar[bool] = False
     appends_messages: bool = False
+    prepared: dict[str, Any] | None = None
 
     def path(self, *, streaming: bool) -> str:
         """The path of a request below the base URL."""
@@ -229,6 +230,26 @@ class Endpoint(WithOptions[OptionsT]):
     def probe(self) -> Turn:
         """A small turn that any server of this dialect answers, to ask whether one is ready.  The kernel adds the model."""
         return Turn(("Hello",), max_tokens=1)
+
+    def prepare(self, ask: Ask) -> dict[str, Any] | None:
+        """What the requests need to know of the server, by calls of *ask*: what the model takes, which methods there are.
+
+        Called once for a run, before its data set is made, in the builder.  The result, of JSON values, is *prepared* of the
+        endpoint in every process, and stands in ``run.json``: it must have no secret.
+
+        Raises:
+            ConfigError: The server has not what the run asks of it.
+            AskError: From *ask*; the kernel makes a sentence of it.
+        """
+        return None
+
+    def unready(self, ask: Ask) -> str | None:
+        """Why the server isn't ready for load, None where it is.  An endpoint without this is asked for its ``probe``.
+
+        Called in a thread of the run's own process (``--wait-for-model-timeout``), again and again, before ``prepare``.
+        AskError of *ask* is such a reason, too.
+        """
+        return None
 
     def prompt_of(self, request: HttpRequest) -> Prompt | None:
         """What counts as input tokens of a request that this endpoint encoded; for a turn with a payload, of that body.
@@ -308,57 +329,6 @@ def follows(endpoint: type[Endpoint[Any]]) -> bool:
 def drains(endpoint: type[Endpoint[Any]]) -> bool:
     """Whether requests of the endpoint may have ``HttpRequest.drain``."""
     return endpoint.drained is not Endpoint.drained
-
-
-def unreadable(dialect: str, event: bytes, error: Exception) -> BadResponse:
-    """The exception for an event that a typed decoder refused; its message doesn't depend on where the bytes were cut."""
-    if isinstance(error, msgspec.ValidationError):
-        return BadResponse(f"{dialect}: not of this dialect: {error}", raw=event)
-    return BadResponse(f"{dialect}: not JSON", raw=event, unreadable=True)
-
-
-def decoded(dialect: str, decode: Callable[[bytes], _T], event: bytes) -> _T:
-    """The event as the typed decoder reads it.
-
-    Raises:
-        BadResponse: The event carries an error, or is not of this dialect.
-    """
-    try:
-        return decode(event)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise in_band_error(event) or unreadable(dialect, event, error) from error
-
-
-def in_band_error(event: bytes) -> BadResponse | None:
-    """The error inside an answer with a good status; None where the event is no error.
-
-    Accepts ``{"error": {"message", "type", "code"}}``, ``{"error": "text"}`` with ``error_type``, and a bare error object,
-    which has a ``message`` beside ``type``, ``code`` or ``"object": "error"``.
-    """
-    try:
-        body = msgspec.json.decode(event)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if not isinstance(body, dict):
-        return None
-    error = body.get("error")
-    if not error:
-        bare = "type" in body or "code" in body or body.get("object") == "error"
-        if not bare or not isinstance(body.get("message"), str):
-            return None
-        error = body
-    if not isinstance(error, dict):
-        kind = body.get("error_type")
-        return BadResponse(_short(error), raw=event, kind=kind if isinstance(kind, str) else None)
-    message, kind, code = error.get("message"), error.get("type"), error.get("code")
-    if not isinstance(kind, str) or not kind:
-        kind = code if isinstance(code, str) and not code.isdigit() else None
-    number = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdigit() and len(code) < 9) else None
-    return BadResponse(message if isinstance(message, str) and message else _short(error), raw=event, code=number, kind=kind)
-
-
-def _short(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def completed(

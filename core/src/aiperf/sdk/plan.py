@@ -158,6 +158,7 @@ class TargetPlan(Struct, frozen=True):
     accept_encoding: the header ``Accept-Encoding`` that was given with ``--header``; "" asks for none.
     preconnect: connections are opened before the load.
     setting_names: the endpoint's capability ``settings``.
+    prepared: what the endpoint has learned of the server (``Endpoint.prepare``), filled in before the build.
     """
 
     models: tuple[str, ...]
@@ -178,6 +179,7 @@ class TargetPlan(Struct, frozen=True):
     accept_encoding: str = ""
     preconnect: bool = True
     setting_names: dict[str, str] = {}
+    prepared: dict[str, Any] | None = None
 
     @property
     def given_path(self) -> str | None:

@@ -14,7 +14,7 @@ from time import monotonic_ns
 from msgspec.structs import replace
 
 from aiperf.errors import ENDPOINT_ERROR
-from aiperf.registry.third_party import made, why
+from aiperf.registry.third_party import endpoint_of, why
 from aiperf.rundir.journal import DRAINED
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Session
@@ -105,7 +105,7 @@ class Following:
     def __init__(self, requests: Requests, loop: asyncio.AbstractEventLoop) -> None:
         plan = requests.plan
         self._requests, self._loop, self._seed = requests, loop, plan.run.seed
-        self._endpoint = made(plan.plugins.endpoint, plan.plugins.options_of(plan.plugins.endpoint))
+        self._endpoint = endpoint_of(plan)
         self._sticky, self._keep_heads = plan.target.sticky, plan.output.keeps_requests
         self._chains: dict[int, _Chain] = {}
 

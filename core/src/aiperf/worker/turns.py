@@ -11,7 +11,7 @@ from aiperf import __version__, environment
 from aiperf.errors import BadResponse
 from aiperf.redaction import shown_headers
 from aiperf.registry.hooks import Prepare
-from aiperf.registry.third_party import made
+from aiperf.registry.third_party import endpoint_of
 from aiperf.rundir.shapes import StoredShape, shape_of
 from aiperf.rundir.store import Store
 from aiperf.sdk.cache_bust import CacheBust, marked, marker
@@ -43,7 +43,7 @@ class Turns:
         self, plan: Plan, secrets: Secrets, store: Store, logbook: Logbook, prepare: Prepare | None, warn: Callable[[str], None]
     ) -> None:  # fmt: skip
         self._plan, self._store, self._logbook, self._prepare, self._warn = plan, store, logbook, prepare, warn
-        self._endpoint: Endpoint = made(plan.plugins.endpoint, plan.plugins.options_of(plan.plugins.endpoint))
+        self._endpoint = endpoint_of(plan)
         self._accept = accept(self._endpoint.framing, asked=plan.target.streaming)
         self._secrets, self._session_headers = secrets, (plan.target.session_header, *environment.affinity_headers())
         self.shapes = [[self.new_shape(stored, url) for stored in store.shapes] for url in plan.target.urls]

@@ -8,6 +8,7 @@ import sys
 import msgspec
 from aiperf.sdk.endpoint import Capabilities
 
+from aiperf_testing.endpoints.asking import AskingTests
 from aiperf_testing.endpoints.decoding import DecodingTests
 from aiperf_testing.endpoints.encoding import EncodingTests
 from aiperf_testing.findings import unlike
@@ -17,7 +18,7 @@ _HEAVY = ("pydantic", "typer", "numpy", "stevedore", "tiktoken", "transformers")
 """What no worker needs, and takes long to import."""
 
 
-class EndpointContract(EncodingTests, DecodingTests):
+class EndpointContract(EncodingTests, DecodingTests, AskingTests):
     """Subclass with an endpoint and an answer of its server, event by event::
 
         class TestMineKeepsTheContract(EndpointContract):
@@ -34,6 +35,8 @@ class EndpointContract(EncodingTests, DecodingTests):
     whole: the same answer without streaming; None skips its test.
     followed: of an endpoint with ``follow``, an answer of each exchange of a request, the last one included.
     drained: of an endpoint with ``drained``, a whole answer that has content.
+    replies: of an endpoint with ``prepare``, what its server answers to each of its questions.  ready: of one with ``unready``,
+    the answers of a server that is.
     turn: what is encoded; the endpoint's probe unless given.
     silent: events without visible content.  garbage: bytes that are no answer.
     """

@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any, ClassVar
 
 import msgspec
+from aiperf.sdk.asking import Reply
 from aiperf.sdk.endpoint import Answered, Endpoint, Reader
 from aiperf.sdk.model import Delta, ToolCall, Turn
 
@@ -35,6 +36,8 @@ class OnTranscript:
     called: ClassVar[Sequence[ToolCall]] = ()
     followed: ClassVar[Sequence[Answered]] = ()
     drained: ClassVar[bytes] = b""
+    replies: ClassVar[Sequence[Reply]] = ()
+    ready: ClassVar[Sequence[Reply]] = ()
     silent: ClassVar[Sequence[bytes]] = ()
     garbage: ClassVar[Sequence[bytes]] = (b"<html>502 Bad Gateway</html>", b'{"unfinished":', b"\xff\xfe\x00", b"null", b"7")
     failure: ClassVar[bytes] = b'{"error":{"message":"busy","type":"overloaded","code":503}}'

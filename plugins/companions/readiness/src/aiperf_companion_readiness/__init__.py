@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from aiperf import ConfigError, Plan
 from aiperf.sdk.companion import Companion, CompanionContext, Waiting
 from aiperf.sdk.model import names
 
@@ -22,13 +20,6 @@ class Readiness(Companion[ReadinessOptions]):
         super().__init__(options, context)
         self._wait: Wait | None = None
         self._what = ""
-
-    @classmethod
-    def check(cls, plan: Plan, options: ReadinessOptions) -> None:
-        schemes = sorted({urlsplit(url).scheme for url in plan.target.urls})
-        if not set(schemes) <= {"http", "https"}:
-            what = f"--wait-for-model-timeout {options.timeout_s:g}"
-            raise ConfigError(f"{what} asks over HTTP, and {names(schemes)} is not HTTP", "drop it")
 
     def begin(self) -> None:
         from aiperf_companion_readiness.wait import Wait  # 20 ms: not where options are read

@@ -1,4 +1,8 @@
-"""Asking the servers whether they are ready, and what their answers mean."""
+"""Asking the servers whether they are ready, and what their answers mean.
+
+Servers of HTTP get the question on a connection of its own; those of another scheme over the run's transport.  An endpoint that
+knows when its server is ready (``Endpoint.unready``) is asked in place of that, whatever the mode.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,19 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from urllib.parse import urlsplit
 
 from aiperf import AiperfError, ConfigError, __version__
-from aiperf.parts.loading import load, why
+from aiperf.parts.asking import Asker
+from aiperf.parts.loading import endpoint_of, why
+from aiperf.sdk.asking import AskError
 from aiperf.sdk.endpoint import Endpoint, completed, encoded
 from aiperf.sdk.environment import ip_version
 from aiperf.sdk.framing import accept
 from aiperf.sdk.headers import merged
-from aiperf.sdk.model import Conversation, join_url, names
+from aiperf.sdk.model import Conversation, HttpRequest, join_url, names
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.transport import tls_context
 from msgspec import Struct
@@ -38,6 +45,7 @@ class Question(Struct, frozen=True):
     """A request that tells whether a server is ready.  Without *models* any status below 500 does.
 
     models: the server's list (``GET /v1/models``) must name all of them; without a list, *base* must answer with 2xx.
+    path: of the URL below *base*.
     """
 
     url: str
@@ -46,6 +54,11 @@ class Question(Struct, frozen=True):
     body: bytes = b""
     models: tuple[str, ...] = ()
     base: str = ""
+    path: str = ""
+
+
+Look = Callable[[float], str | None]
+"""Asks a server within a time in s: why it is not ready, None if it is."""
 
 
 def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
@@ -56,11 +69,13 @@ def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
     """
     to = plan.target
     ref = plan.plugins.endpoint
-    endpoint: Endpoint = load(ref)(plan.plugins.options_of(ref))
+    endpoint = endpoint_of(plan)
     common = {"User-Agent": f"aiperf/{__version__}", "Accept": accept(endpoint.framing, asked=to.streaming)}
     asked: list[list[Question]] = []
     for url in to.urls:
-        listed = Question(join_url(url, "/v1/models"), merged(common, secrets.headers), models=to.models, base=url)
+        listed = Question(
+            join_url(url, "/v1/models"), merged(common, secrets.headers), models=to.models, base=url, path="/v1/models"
+        )
         asked.append([listed] if mode in ("models", "both") else [])
     if mode in ("inference", "both"):
         for model in to.models:
@@ -72,8 +87,29 @@ def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
                 raise ConfigError(f"{ref} can't encode the request to ask with: {why(error)}", hint) from error
             headers = merged(merged({**common, "Content-Type": request.content_type}, request.headers), secrets.headers)
             for url, row in zip(to.urls, asked, strict=True):
-                row.append(Question(join_url(url, request.path), headers, request.method, request.body))
+                row.append(Question(join_url(url, request.path), headers, request.method, request.body, (), url, request.path))
     return asked
+
+
+def looks(plan: Plan, secrets: Secrets, mode: str) -> list[list[Look]]:
+    """How each server is asked.
+
+    Raises:
+        ConfigError: The endpoint can't encode its probe.
+    """
+    urls, endpoint = plan.target.urls, endpoint_of(plan)
+    if type(endpoint).unready is not Endpoint.unready:
+        return [[partial(_own_reason, endpoint, Asker(plan, secrets, url))] for url in urls]
+    asked = questions(plan, secrets, mode)
+    if plan.target.scheme not in ("http", "https"):
+        askers = [Asker(plan, secrets, url) for url in urls]
+        return [
+            [partial(_unready, question, partial(_over_transport, asker)) for question in row]
+            for row, asker in zip(asked, askers, strict=True)
+        ]  # fmt: skip
+    tls = tls_context(plan.target.tls) if any(url.startswith("https://") for url in urls) else None
+    answer = partial(_answer, tls, _FAMILIES.get(ip_version(), socket.AF_UNSPEC))
+    return [[partial(_unready, question, answer) for question in row] for row in asked]
 
 
 class Wait:
@@ -87,13 +123,11 @@ class Wait:
         self._begun_s = time.monotonic()
         self._closed = threading.Event()
         self._reasons: dict[str, str | None] = {}
-        self._family = _FAMILIES.get(ip_version(), socket.AF_UNSPEC)
-        tls = tls_context(plan.target.tls) if any(url.startswith("https://") for url in plan.target.urls) else None
         self._threads = []
-        for shown, asked in zip(plan.public().target.urls, questions(plan, secrets, mode), strict=True):
+        for shown, asked in zip(plan.public().target.urls, looks(plan, secrets, mode), strict=True):
             self._reasons[shown] = "it has not answered"
             # A daemon: a server that never answers must not keep the program from ending.
-            self._threads.append(threading.Thread(target=self._ask, args=(shown, asked, tls), daemon=True))
+            self._threads.append(threading.Thread(target=self._ask, args=(shown, asked), daemon=True))
             self._threads[-1].start()
 
     @property
@@ -127,10 +161,10 @@ class Wait:
     def _left_s(self) -> float:
         return 0.0 if self._closed.is_set() else self._begun_s + self._timeout_s - time.monotonic()
 
-    def _ask(self, shown: str, asked: Sequence[Question], tls: ssl.SSLContext | None) -> None:
+    def _ask(self, shown: str, asked: Sequence[Look]) -> None:
         logged, logged_s = "", 0.0
         while (left_s := self._left_s()) > 0:
-            reason = next(filter(None, (_unready(question, tls, self._family, left_s) for question in asked)), None)
+            reason = next(filter(None, (look(left_s) for look in asked)), None)
             if reason == _SILENT and logged and left_s < _CUT_SHORT_S:
                 reason = logged  # the end of the time cut the question short; the answer before tells more
             self._reasons[shown] = reason
@@ -144,14 +178,29 @@ class Wait:
             self._closed.wait(max(0.0, min(self._interval_s, self._left_s())))
 
 
-def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeout_s: float) -> str | None:
+def _own_reason(endpoint: Endpoint, ask: Asker, timeout_s: float) -> str | None:
+    """Why the endpoint thinks that the server is not ready."""
+    try:
+        return endpoint.unready(ask)
+    except Exception as error:  # noqa: BLE001  # code of a plugin
+        return why(error)
+
+
+def _over_transport(ask: Asker, question: Question, path: str, timeout_s: float) -> tuple[int, bytes]:
+    """Status and body, or messages, of the answer over the run's transport."""
+    kind = question.headers.get("Content-Type", "")
+    reply = ask(HttpRequest(path, question.body, question.headers, kind, question.method), timeout_s=timeout_s)
+    return reply.status, reply.body
+
+
+def _unready(question: Question, answer: Callable[[Question, str, float], tuple[int, bytes]], timeout_s: float) -> str | None:
     """Why the server is not ready; None if it is."""
     try:
-        status, body = _answer(question, question.url, tls, family, timeout_s)
+        status, body = answer(question, question.path, timeout_s)
         if not question.models:
             return f"it answers with {_status(status)}" if status >= 500 else None
         if status == 404:
-            status, _ = _answer(question, question.base, tls, family, timeout_s)
+            status, _ = answer(question, "", timeout_s)
             return None if 200 <= status < 300 else f"it has no list of models, and answers with {_status(status)}"
         if status != 200:
             return f"its list of models is answered with {_status(status)}"
@@ -161,15 +210,19 @@ def _unready(question: Question, tls: ssl.SSLContext | None, family: int, timeou
             return "its list of models can't be read"
         missing = [model for model in question.models if model not in listed]
         return f"it lists {names(listed)}, not {names(missing)}" if missing else None
+    except AskError as error:
+        return error.message
     except TimeoutError:
         return _SILENT
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         return f"{type(error).__name__}: {(error.strerror if isinstance(error, OSError) else None) or error}"
 
 
-def _answer(question: Question, url: str, tls: ssl.SSLContext | None, family: int, timeout_s: float) -> tuple[int, bytes]:
+def _answer(
+    tls: ssl.SSLContext | None, family: int, question: Question, path: str, timeout_s: float
+) -> tuple[int, bytes]:  # fmt: skip
     """Status and body of the answer on a new connection."""
-    parts = urlsplit(url)
+    parts = urlsplit(join_url(question.base, path))
     secure = parts.scheme == "https"
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
     with contextlib.closing(http.client.HTTPConnection(host, port, timeout=timeout_s)) as connection:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
+from aiperf.sdk.asking import Reply
 from aiperf.testing import EndpointContract, TransportContract
 
 from acme_frames import Framed
@@ -17,6 +18,8 @@ class FramedContract(EndpointContract):
     endpoint = Framed()
     transcript = (msgspec.msgpack.encode({"text": "Hel"}), msgspec.msgpack.encode({"text": "lo"}))
     answer = "Hello"
+    replies = (Reply(200, messages=(msgspec.msgpack.encode({"most_tokens": 5}),), trailers={"status": "0"}),)
+    ready = replies
 
 
 class FramesContract(TransportContract):

@@ -20,10 +20,12 @@ class Server:
     """Answers calls with one word a message; *behaviour*: ``answer``, ``silence``, ``break`` (in the middle of an answer).
 
     A call whose text has the word *refused* gets a status and no message.  calls: path and fields of each call, in order.
+    most_tokens: what it says of its model in answer to Describe, of which it refuses the first *unready*.
     """
 
-    def __init__(self, behaviour: str = "answer", *, pause_s: float = 0.0) -> None:
-        self.behaviour, self.pause_s = behaviour, pause_s
+    def __init__(self, behaviour: str = "answer", *, pause_s: float = 0.0, most_tokens: int = 1000, unready: int = 0) -> None:
+        self.behaviour, self.pause_s, self.most_tokens, self.unready = behaviour, pause_s, most_tokens, unready
+        self.described = 0
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.port = 0
 
@@ -44,6 +46,9 @@ class Server:
             while True:
                 path = msgspec.json.decode(await read_frame(reader))["path"]
                 call = msgspec.msgpack.decode(await read_frame(reader), type=dict[str, Any])
+                if path == "/acme.Text/Describe":
+                    self._describe(writer)
+                    continue
                 self.calls.append((path, call))
                 if self.behaviour == "silence":
                     await reader.read()
@@ -55,6 +60,14 @@ class Server:
             pass
         finally:
             writer.close()
+
+    def _describe(self, writer: asyncio.StreamWriter) -> None:
+        self.described += 1
+        ready = self.described > self.unready
+        if ready:
+            writer.write(frame(msgspec.msgpack.encode({"most_tokens": self.most_tokens})))
+        trailers = [("status", "0" if ready else "14"), ("message", "the model is loaded")]
+        writer.write(frame(msgspec.json.encode(trailers), TRAILERS))
 
     async def _answer(self, writer: asyncio.StreamWriter, path: str, call: Mapping[str, Any]) -> None:
         words = [f"word{i} " for i in range(int(call.get("max_tokens") or 3))]

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
-from aiperf.parts.loading import calls, failure, is_strange, load, why
+from aiperf.parts.loading import calls, endpoint_of, failure, is_strange, why
 from aiperf.parts.segments import JournalRequest
 from aiperf.parts.tokenizers import ChatCounter, open_tokenizer
 from aiperf.sdk.columns import ABSENT, POLL_GAP, Leg, Row, WireTrace
@@ -78,7 +78,7 @@ class RowMaker:
         self._plan, self._store, self._report, self._zero_ns = plan, store, report, zero_ns
         self._errors = RequestErrors(str(plan.plugins.endpoint), report, secret_texts, zero_ns)
         self.scrubbed = self._errors.scrubbed
-        self._endpoint: Endpoint = load(plan.plugins.endpoint)(plan.plugins.options_of(plan.plugins.endpoint))
+        self._endpoint = endpoint_of(plan)
         self._strange = is_strange(plan.plugins.endpoint)
         self._capabilities = self._endpoint.capabilities
         self._follows = follows(type(self._endpoint))
