@@ -10,9 +10,10 @@ from aiperf.environment import (
     render_s,
     secret_texts,
     socket_options,
+    trust_env,
 )  # fmt: skip
 
 __all__ = [
     "experimental", "ip_version", "most_expansion", "most_line_bytes", "number", "progress_s", "render_s", "secret_texts",
-    "socket_options",
+    "socket_options", "trust_env",
 ]  # fmt: skip

@@ -1,8 +1,9 @@
 """The metric contracts.  A metric computes values of requests; the kernel folds, slices, prints and exports them.
 
 :class:`Metric` computes the values of a whole batch (numpy), :class:`PerRequestMetric` the value of one request,
-:class:`RunMetric` one number from folded metrics, :class:`Analysis` several results from stored values of all requests.
-A :class:`MetricFamily` makes metrics according to its options.
+:class:`RunMetric` one number from folded metrics, :class:`RunDistribution` their values with something taken off,
+:class:`Analysis` several results from stored values of all requests.  A :class:`MetricFamily` makes metrics according to its
+options.
 """
 
 from __future__ import annotations
@@ -362,6 +363,10 @@ class Totals(Protocol):
         ``adj_<tag>`` exists where requests failed; its infinite statistics are None, although it has a ``count``.
         """
 
+    def values(self, tag: str) -> Floats | None:
+        """The values of a distribution in ascending order, in its unit, for a :class:`RunDistribution` with *tag* in *reads*;
+        the array is the caller's.  None where there are none, where they are elements of lists, and of live numbers.
+        """
 
     def series(self, source: str, name: str, **labels: str) -> Sequence[SeriesSummary]:
         """The series *name* of the telemetry source *source* whose labels have these values, summarised over this phase or time
@@ -377,6 +382,25 @@ class RunMetric(MetricDeclaration):
 
     def number(self, run: Totals) -> float | None:
         raise NotImplementedError(f"{type(self).__name__} must define number(run)")
+
+
+class RunDistribution(RunMetric):
+    """Values per run, phase, time slice and URL, derived from those of other metrics and from folded ones.
+
+    They have all statistics, and bounds where values of *reads* have bounds: it must not fall where these rise.
+    reads: tags in *needs*, of metrics with a value per request, whose values are read.
+    """
+
+    reads: tuple[str, ...] = ()
+
+    def values(self, run: Totals) -> Floats | None:
+        """Values in the metric's unit, in any order; None where they are unknown."""
+        raise NotImplementedError(f"{type(self).__name__} must define values(run)")
+
+    def number(self, run: Totals) -> float | None:
+        """The mean."""
+        values = self.values(run)
+        return float(values.mean()) if values is not None and len(values) else None
 
 
 class Analysis(MetricDeclaration):
@@ -418,5 +442,6 @@ class MetricFamily:
 
 __all__ = [
     "Aggregation", "Analysis", "AnyUnit", "Metric", "MetricDeclaration", "MetricFamily", "MetricObjective", "Needs",
-    "Over", "PerRequestMetric", "PluginFold", "PluginUnit", "RequestView", "RunMetric", "Totals", "Unit", "unit_size",
+    "Over", "PerRequestMetric", "PluginFold", "PluginUnit", "RequestView", "RunDistribution", "RunMetric", "Totals", "Unit",
+    "unit_size",
 ]  # fmt: skip

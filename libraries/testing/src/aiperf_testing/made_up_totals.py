@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+from aiperf.sdk.columns import Floats
 from aiperf.sdk.summary import STATISTICS, SeriesSummary
 
 
@@ -30,6 +32,10 @@ class Known:
 
     def statistic(self, tag: str, name: str) -> float | None:
         return self.value(tag)
+
+    def values(self, tag: str) -> Floats | None:
+        number = self.value(tag)
+        return None if number is None else np.array([number])
 
     def series(self, source: str, name: str, **labels: str) -> list[SeriesSummary]:
         if self._number is None:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.rundir import journal
-from aiperf.sdk.columns import BOUND_COLUMNS, Bounds, Column, Ragged, RecordBatch, ragged
-from aiperf.sdk.metric import Aggregation, Metric, MetricDeclaration, Needs, RunMetric, Totals, Unit
+from aiperf.sdk.columns import BOUND_COLUMNS, Bounds, Column, Floats, Ragged, RecordBatch, ragged
+from aiperf.sdk.metric import Aggregation, Metric, MetricDeclaration, Needs, RunDistribution, RunMetric, Totals, Unit
 from aiperf.sdk.summary import Result
 from aiperf_reducer_columns.statistics import fold
 from aiperf_reducer_columns.statistics.catalogue import Catalogue, Offer
@@ -84,8 +84,19 @@ class Rate(RunMetric):
         return None if count is None or run.duration_s is None else count / run.duration_s
 
 
+class Sooner(RunDistribution):
+    tag, title, unit, display = "sooner", "Sooner", Unit.NANOSECONDS, Unit.MILLISECONDS
+    needs = reads = ("latency",)
+
+    def values(self, run: Totals) -> Floats | None:
+        values = run.values("latency")
+        return None if values is None else values - MS
+
+
 def listing() -> Catalogue:
-    metrics: Sequence[MetricDeclaration] = (Latency(), FirstToken(), Tokens(), Gaps(), Count(), TotalTokens(), Rate())
+    metrics: Sequence[MetricDeclaration] = (
+        Latency(), FirstToken(), Tokens(), Gaps(), Count(), TotalTokens(), Rate(), Sooner(),
+    )  # fmt: skip
     return Catalogue([Offer(sample_ref("metrics"), metric) for metric in metrics], Needs.NOTHING)
 
 
@@ -273,3 +284,11 @@ def test_known_values_beside_estimates_keep_their_place(tmp_path: Path) -> None:
     gaps = slices[0][1]["gaps"]
     assert (gaps.stats["count"], gaps.lower["min"], gaps.upper["min"], gaps.upper["max"]) == (3, 0, 3, 12)
     assert folded(tmp_path, [[known], [estimated]])[0] == slices
+
+
+def test_a_distribution_of_the_run_is_given_by_time_slice_and_url(tmp_path: Path) -> None:
+    by_slice, by_url, _ = folded(tmp_path, [[sample_batch()]])
+    parts_with_it = [results for _, results in (*by_slice.values(), *by_url.values()) if "latency" in results]
+    assert parts_with_it
+    for results in parts_with_it:
+        assert results["sooner"].stats["p50"] == pytest.approx(results["latency"].stats["p50"] - 1)

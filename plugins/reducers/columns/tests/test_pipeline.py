@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf.errors import ConfigError
-from aiperf.sdk.columns import BOUND_COLUMNS, Bounds, Column, Ragged, RecordBatch, ragged
+from aiperf.sdk.columns import BOUND_COLUMNS, Bounds, Column, Floats, Ragged, RecordBatch, ragged
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.metric import (
     Aggregation,
@@ -24,6 +24,7 @@ from aiperf.sdk.metric import (
     Over,
     PerRequestMetric,
     RequestView,
+    RunDistribution,
     RunMetric,
     Totals,
     Unit,
@@ -556,6 +557,48 @@ def test_a_derived_metric_that_fails_takes_no_other_with_it(tmp_path: Path) -> N
     assert totals.warnings == [
         "metric throughput of acme 1.2 is switched off: ValueError: could not convert string to float: 'fast'"
     ]
+
+
+class Quicker(RunDistribution):
+    """A latency less the number of its requests."""
+
+    tag, title, unit, display = "quicker", "Quicker", Unit.NANOSECONDS, Unit.MILLISECONDS
+    needs = reads = ("latency",)
+
+    def values(self, run: Totals) -> Floats | None:
+        values = run.values("latency")
+        return None if values is None else np.maximum(values - run.count("latency"), 0.0)
+
+
+def test_a_distribution_of_the_run_has_all_statistics(tmp_path: Path) -> None:
+    batch = sample_batch()
+    found = reduced(tmp_path, batch, metrics=listing(Latency(), Quicker()))
+    plain, less = found["latency"].stats, found["quicker"].stats
+    assert less.keys() == plain.keys() and less["count"] == plain["count"]
+    taken = plain["count"] / 1e6
+    assert all(less[name] == pytest.approx(plain[name] - taken, rel=1e-12) for name in ("avg", "min", "p50", "p99", "max"))
+    assert less["std"] == pytest.approx(plain["std"], rel=1e-9)
+
+
+class Sooner(RunDistribution):
+    tag, title, unit, display = "sooner", "Sooner", Unit.NANOSECONDS, Unit.MILLISECONDS
+    needs = reads = ("first",)
+
+    def values(self, run: Totals) -> Floats | None:
+        values = run.values("first")
+        return None if values is None else np.maximum(values - 0.5e6, 0.0)
+
+
+def test_a_distribution_of_the_run_has_the_bounds_of_what_it_reads(tmp_path: Path) -> None:
+    batch = sample_batch()
+    early = np.where(batch["first_token_ns"] > 0, batch["started_ns"] + 1e6, np.nan)
+    bounded = RecordBatch({**batch.columns, "unreadable_ns": early}, batch.valid, batch.texts)
+    found = reduced(tmp_path, bounded, metrics=listing(First(), Sooner()))
+    first, sooner = found["first"], found["sooner"]
+    assert sooner.lower.keys() == first.lower.keys() and first.lower["p50"] == 1.0
+    for name in ("avg", "min", "p50", "max"):
+        assert sooner.lower[name] == pytest.approx(first.lower[name] - 0.5)
+        assert sooner.upper[name] == pytest.approx(first.upper[name] - 0.5)
 
 
 def test_a_phase_of_which_nothing_is_known_has_no_results() -> None:

@@ -311,7 +311,7 @@ class Merging:
         totals = PhaseTotals(
             self.catalogue, {**self.folds[phase.index], **self.phase_folds[phase.index]}, duration_s=_duration_s(counts),
             window_s=_seconds(end - begin), valid=counts.valid, failed=counts.failed, analyses=analyses,
-            telemetry=lambda: series, concurrency=phase.concurrency,
+            telemetry=lambda: series, concurrency=phase.concurrency, percentiles=self._percentiles,
         )  # fmt: skip
         wall = self.clock.started_wall_ns
         results = totals.results() | analyses | self.by_text.results(phase, _duration_s(counts))

@@ -18,7 +18,8 @@ from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.errors import ConfigError, PluginError, UsageError
 
 from aiperf.sdk.metric import (  # isort: skip
-    Aggregation, Analysis, AnyUnit, Metric, MetricDeclaration, MetricFamily, Needs, PluginFold, PluginUnit, RunMetric, Unit,
+    Aggregation, Analysis, AnyUnit, Metric, MetricDeclaration, MetricFamily, Needs, PluginFold, PluginUnit, RunDistribution,
+    RunMetric, Unit,
     unit_size,
 )  # fmt: skip
 from aiperf.sdk.model import asks_several, names
@@ -241,6 +242,8 @@ def _offer(plan: Plan, ref: PluginRef, metric: object) -> Offer:
     _ = metric.scale  # units that don't measure the same thing
     if any(text not in metric.by or "{key}" not in tag for text, tag in metric.group_tags.items()):
         raise TypeError("its group_tags need {key} in each tag, and texts that stand in by")
+    if isinstance(metric, RunDistribution) and not set(metric.reads) <= set(metric.needs):
+        raise TypeError("its reads must stand in needs")
     if isinstance(metric, Metric) and not isinstance(metric.fold, Aggregation):
         if not isinstance(metric.fold, type) or not issubclass(metric.fold, PluginFold):
             raise TypeError("its fold is neither an Aggregation nor a class derived from PluginFold")

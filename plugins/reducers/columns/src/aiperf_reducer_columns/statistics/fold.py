@@ -337,12 +337,10 @@ class Merged:
         return values
 
     def least(self) -> float | None:
-        blocks = (float(block.min()) for block in self.blocks())
-        return self._buckets[0].low if self._bucketed else min(blocks, default=None)
+        return self._buckets[0].low if self._bucketed else min((float(block.min()) for block in self.blocks()), default=None)
 
     def most(self) -> float | None:
-        blocks = (float(block.max()) for block in self.blocks())
-        return self._buckets[0].high if self._bucketed else max(blocks, default=None)
+        return self._buckets[0].high if self._bucketed else max((float(block.max()) for block in self.blocks()), default=None)
 
     def statistics(self, scale: float) -> dict[str, float] | None:
         """Every statistic, times *scale* (display units per base unit); None where there are no values."""
@@ -359,6 +357,11 @@ class Merged:
             return []
         low, high, slack = self._bounds
         return sides_of(total, slack, self.count, [side.extent(scale) for side in (low, high)], scale)
+
+    def side(self, number: int | None) -> Floats | None:
+        """Values in ascending order; *number*: with the lower (0) or the upper bounds (1) of estimates.  None of lists."""
+        sides = () if self._bounds is None or number is None else self._bounds[:2]
+        return None if self.listed or not self.count else (sides[number or 0] if sides else self).values()
 
     def extent(self, scale: float) -> dict[str, float]:
         """Extremes, percentiles and the sum, rounded; there are values."""

@@ -18,9 +18,11 @@ class Part:
     def __init__(
         self, values: Floats | Buckets, scale: float, failed: int,
         bounds: tuple[Floats | Buckets, Floats | Buckets, float] | None = None, *, listed: bool = False,
-        percentiles: Sequence[float] = PERCENTILES,
+        percentiles: Sequence[float] = PERCENTILES, kept: bool = False,
     ) -> None:  # fmt: skip
-        """*values*: ascending, or as buckets; not empty.  *failed*: number of further, infinite values for ``adjusted``.
+        """*values*: ascending, or as buckets; not empty.  *kept*: they are read again.
+
+        *failed*: number of further, infinite values for ``adjusted``.
 
         *bounds*: as those of :class:`~aiperf_reducer_columns.statistics.fold.Merged`.  *listed*: they are elements of lists.
         """
@@ -37,6 +39,7 @@ class Part:
                 exact = [] if bounds is None else [side for side in bounds[:2] if not isinstance(side, Buckets)]
                 worse, *sides = [adjusted(each, failed, scale, percentiles) for each in (values, *exact)]
                 self._adjusted = worse, sides
+        self._kept = [values, *(bounds or ())[:2]] if kept else []
         self._sides: list[dict[str, float]] = []
         if bounds is not None:
             sides = [extent(side, scale, percentiles) for side in bounds[:2]]
@@ -56,6 +59,11 @@ class Part:
 
     def bounds(self, scale: float) -> list[dict[str, float]]:
         return self._sides
+
+    def side(self, number: int | None) -> Floats | None:
+        """As that of :class:`~aiperf_reducer_columns.statistics.fold.Merged`; None where they are not kept."""
+        found = self._kept[number + 1 if number is not None and len(self._kept) > 1 else 0] if self._kept else None
+        return None if found is None or isinstance(found, Buckets) else found.copy()
 
     def adjusted(self, failed: int, scale: float) -> Adjusted | None:
         return self._adjusted

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from aiperf.sdk.metric import Aggregation, Analysis, Metric, MetricDeclaration, RunMetric
+from aiperf.sdk.metric import Aggregation, Analysis, Metric, MetricDeclaration, RunDistribution, RunMetric
 from aiperf.sdk.plan import OutputPlan
 from aiperf.sdk.raw_values import RawValues
 from aiperf.sdk.statistics import percentile_name
@@ -16,7 +16,18 @@ from aiperf.sdk.summary import Result, SeriesSummary
 from msgspec.structs import replace
 
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
-from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, PERCENTILES, SLACK, Merged, Samples, displayed
+from aiperf_reducer_columns.statistics.fold import (
+    ESTIMATE,
+    HIGH,
+    LOW,
+    PERCENTILES,
+    SLACK,
+    Merged,
+    Samples,
+    displayed,
+    extent,
+    statistics,
+)  # fmt: skip
 from aiperf_reducer_columns.statistics.grouped import MergedGroups
 from aiperf_reducer_columns.statistics.live_folds import FoldView
 from aiperf_reducer_columns.statistics.part import Part
@@ -45,8 +56,11 @@ class PhaseTotals:
         duration_s: float | None, window_s: float | None, valid: int, failed: int,
         sums: Mapping[str, float] | None = None, analyses: Mapping[str, Result] | None = None,
         telemetry: Callable[[], Iterable[SeriesSummary]] | None = None, concurrency: int | None = None,
+        percentiles: Sequence[float] = PERCENTILES,
     ) -> None:  # fmt: skip
-        """*analyses*: their results, by tag.  *telemetry*: gives the series of this part; None where it has none."""
+        """*analyses*: their results, by tag.  *telemetry*: gives the series of this part; None where it has none.
+        *percentiles*: of the statistics of derived values."""
+        self._percentiles = percentiles
         self._analyses, self._telemetry = analyses or {}, telemetry
         self._unseen: list[str] = []  # telemetry series that the metric at hand asked for in vain
         self.duration_s, self.window_s, self.valid, self.failed = duration_s, window_s, valid, failed
@@ -87,6 +101,14 @@ class PhaseTotals:
         if tag in self._analyses:
             return self._analyses[tag].stats.get(name)
         return self._shown.get(tag, {}).get(name)
+
+    def values(self, tag: str) -> Floats | None:
+        return self.side(tag, None)
+
+    def side(self, tag: str, number: int | None) -> Floats | None:
+        """The values of a metric; *number*: with lower (0) or upper (1) bounds in the place of estimates."""
+        fold = self._folds.get(tag)
+        return fold.side(number) if isinstance(fold, Merged | Part) else None
 
     def series(self, source: str, name: str, **labels: str) -> list[SeriesSummary]:
         known = [each for each in self._telemetry() if each.source == source] if self._telemetry is not None else []
@@ -132,6 +154,8 @@ class PhaseTotals:
 
     def _statistics(self, tag: str, metric: MetricDeclaration) -> tuple[dict[str, float] | None, Sides]:
         """The statistics of a metric with their bounds, which are empty where all its values are known."""
+        if isinstance(metric, RunDistribution):
+            return self._distribution(metric)
         fold, sides = self._folds.get(tag), list[dict[str, float]]()
         if not isinstance(metric, Metric) or metric.fold in _ONE_NUMBER:
             stats = self._number(tag, metric)
@@ -163,6 +187,28 @@ class PhaseTotals:
             found.append({"avg": displayed(float(value), metric.scale)})
         return (found[0], found[1]) if found[0] != found[1] else ({}, {})
 
+    def _distribution(self, metric: RunDistribution) -> tuple[dict[str, float] | None, Sides]:
+        self._unseen = []
+        known: list[Floats] = []
+        bounded = not set(self._bounded).isdisjoint(metric.reads)
+        runs: list[PhaseTotals | AtEnd] = [self]
+        runs += [AtEnd(self, {}, self._catalogue, side) for side in (0, 1)] if bounded else []
+        with self._catalogue.isolated(metric.tag, self.warnings.append):
+            known = [np.asarray(found, dtype=np.float64) for run in runs if (found := metric.values(run)) is not None]
+        if len(known) < len(runs) or any(not len(found) or not np.isfinite(found).all() for found in known):
+            self._say_unseen(metric.tag)
+            return None, ({}, {})
+        stats = statistics(known[0], metric.scale, self._percentiles)
+        self._derived[metric.tag] = float(known[0].mean())
+        sides = [extent(found, metric.scale, self._percentiles) for found in known[1:]]
+        sides = [each | {"avg": each["sum"] / stats["count"]} for each in sides]
+        return stats, (sides[0], sides[1]) if sides and sides[0] != sides[1] else ({}, {})
+
+    def _say_unseen(self, tag: str) -> None:
+        if self._unseen:
+            unseen, owner = " and ".join(self._unseen), self._catalogue.owner(tag)
+            self.warnings.append(f"metric {tag} of {owner} is absent: there is no telemetry series {unseen}")
+
     def _number(self, tag: str, metric: MetricDeclaration) -> dict[str, float] | None:
         """The only statistic of a metric with one number."""
         if isinstance(metric, RunMetric):
@@ -171,18 +217,19 @@ class PhaseTotals:
                 value = metric.number(self)
                 if value is not None and math.isfinite(number := float(value)):
                     self._derived[tag] = number
-                elif self._unseen:
-                    unseen, owner = " and ".join(self._unseen), self._catalogue.owner(tag)
-                    self.warnings.append(f"metric {tag} of {owner} is absent: there is no telemetry series {unseen}")
+                else:
+                    self._say_unseen(tag)
         value = self.value(tag)
         return None if value is None else {"avg": displayed(value, metric.scale)}
 
 
 class AtEnd:
-    """The totals with some results, by tag, at one end of their bounds; *at* is in display units."""
+    """The totals with some results, by tag, at one end of their bounds; *at* is in display units.  side: the end of values."""
 
-    def __init__(self, totals: PhaseTotals, at: Mapping[str, Mapping[str, float]], catalogue: Catalogue) -> None:
-        self._totals, self._at, self._catalogue = totals, at, catalogue
+    def __init__(
+        self, totals: PhaseTotals, at: Mapping[str, Mapping[str, float]], catalogue: Catalogue, side: int | None = None
+    ) -> None:
+        self._totals, self._at, self._catalogue, self._side = totals, at, catalogue, side
         self.duration_s, self.window_s, self.valid, self.failed = (
             totals.duration_s, totals.window_s, totals.valid, totals.failed,
         )  # fmt: skip
@@ -196,6 +243,9 @@ class AtEnd:
 
     def statistic(self, tag: str, name: str) -> float | None:
         return self._at.get(tag, {}).get(name, self._totals.statistic(tag, name))
+
+    def values(self, tag: str) -> Floats | None:
+        return self._totals.side(tag, self._side)
 
     def _end(self, tag: str, name: str, known: Callable[[str], float | None]) -> float | None:
         shown = self._at.get(tag, {}).get(name)
@@ -286,6 +336,7 @@ def parts(
     *plugin_folds*, *analyses*, *telemetry*: of each group, for those that have them.
     """
     folds: dict[int, dict[str, Part | FoldResult]] = {group: {**(plugin_folds or {}).get(group, {})} for group in groups}
+    read = {tag for metric in catalogue.metrics.values() if isinstance(metric, RunDistribution) for tag in metric.reads}
     known: dict[str, float] = {}
     arrived: dict[str, dict[int, int]] = {}
     for tag, metric in catalogue.metrics.items():
@@ -295,7 +346,9 @@ def parts(
         for group, values, bounds in merged.values(tag):
             known[tag] = 0.0
             failed = merged.tally(group).failed if metric.adjusted else 0
-            folds[group][tag] = Part(values, metric.scale, failed, bounds, listed=listed, percentiles=merged.percentiles)
+            folds[group][tag] = Part(
+                values, metric.scale, failed, bounds, listed=listed, percentiles=merged.percentiles, kept=tag in read
+            )
         if metric.arriving and (amounts := merged.arrived(tag)):
             arrived[tag] = amounts
     for group in groups:
@@ -305,7 +358,7 @@ def parts(
         totals = PhaseTotals(
             catalogue, folds_here, duration_s=seconds(group), window_s=seconds(group), valid=tally.valid, failed=tally.failed,
             sums=sums, analyses=analyses[group] if analyses else None,
-            telemetry=None if telemetry is None else partial(telemetry, group),
+            telemetry=None if telemetry is None else partial(telemetry, group), percentiles=merged.percentiles,
         )  # fmt: skip
         yield group, tally, totals.results()
 
