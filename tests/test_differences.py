@@ -754,6 +754,20 @@ HELD = {
     ),
     "repeated problems": ("test_accuracy_numbers.py::test_repeats_have_pass_at_k_and_the_majoritys_answer",),
     "answers cut at their length": ("test_accuracy_numbers.py::test_more_than_a_twentieth_cut_is_advice",),
+    # Latency of the network
+    "a probe's round trip": (
+        "test_metric_network.py::test_a_probe_gives_the_round_trip_and_closes",
+        "test_network_runs.py::test_the_round_trip_through_a_slow_wire_is_measured",
+    ),
+    "a probe without an answer": (
+        "test_metric_network.py::test_a_host_that_drops_probes_is_a_point",
+        "test_metric_network.py::test_failed_probes_are_counted_and_said",
+    ),
+    "`network_rtt`": ("test_metric_network.py::test_latencies_are_less_by_the_mean_round_trip_and_never_negative",),
+    "a server behind a proxy": (
+        "test_metric_network.py::test_behind_a_proxy_the_probes_go_to_it",
+        "test_metric_network.py::test_a_proxy_and_what_ends_tls_are_said",
+    ),
     "data of a machine without a network": (
         "test_problems.py::test_without_a_network_the_command_to_fetch_is_named",
         "test_benchmark_runs.py::test_mmlu_is_fetched_and_then_read_without_a_network",

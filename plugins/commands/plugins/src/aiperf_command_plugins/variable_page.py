@@ -126,6 +126,7 @@ _ELSEWHERE = (
      " and results wait 0.5 s for the last ones at most"),
     ("AIPERF_GPU_EXPORT_BATCH_SIZE, AIPERF_GPU_FINAL_SCRAPE_GRACE_NS, AIPERF_GPU_REACHABILITY_TIMEOUT,"
      " AIPERF_GPU_SHUTDOWN_DELAY", "each sample is on disk at once; energy is that of the exact phase"),
+    ("AIPERF_NETWORK_LATENCY_*", "`--network-latency-ping-interval`; a probe waits 1 s for its answer"),
     ("AIPERF_SERVER_METRICS_REALTIME_*, AIPERF_SERVER_METRICS_CR_PROJECTION_*", "there is no message bus, and no operator"),
     ("AIPERF_UI_*, AIPERF_LOGGING_QUEUE_MAXSIZE", "`--ui`, `--stats-interval`, `--log-level`"),
     ("AIPERF_DEV_ENABLE_YAPPI", "any profiler of Python processes"),
@@ -142,7 +143,6 @@ _ELSEWHERE = (
 _LATER = (
     ("AIPERF_AGENTX_*, AIPERF_DAG_*, AIPERF_DATASET_WEKA_*, AIPERF_DATASET_TRACELAB_*", "the replay of agents' traces"),
     ("AIPERF_API_SERVER_*", "the HTTP API of a run"),
-    ("AIPERF_NETWORK_LATENCY_*", "latency of the network"),
     ("AIPERF_SEARCH_PLANNER_*", "the search for a load"),
     ("AIPERF_HTTP_VIDEO_POLL_INTERVAL", "video from a server"),
     ("AIPERF_SERVICE_HEALTH_*", "`aiperf service`"),

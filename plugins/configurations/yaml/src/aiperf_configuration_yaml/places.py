@@ -13,7 +13,7 @@ from aiperf_configuration_yaml.values import FileValues
 
 LATER = {
     "gpu_telemetry": "it is for the packages aiperf-metric-gpu-dcgm and aiperf-metric-gpu-nvml, which are not installed",
-    "network_latency": "latency of the network comes with a later package of companions",
+    "network_latency": "it is for the package aiperf-metric-network, which is not installed",
     "otel": "it is for the package aiperf-exporter-otel, which is not installed",
     "mlflow": "it is for the package aiperf-exporter-mlflow, which is not installed",
     "wandb": "it is for the package aiperf-exporter-wandb, which is not installed",

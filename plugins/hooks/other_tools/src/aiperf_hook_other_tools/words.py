@@ -96,7 +96,6 @@ OTHER_TOOLS = {
 """Options that have no equivalent of that name, and what to do instead."""
 
 LATER_OPTIONS = {
-    **_later("latency of the network", "--network-latency-automatic --network-latency-mean --network-latency-ping-interval"),
     **_later(
         "the search for a load",
         "--search-space --search-metric --search-stat --search-direction --search-max-iterations --search-initial-points"

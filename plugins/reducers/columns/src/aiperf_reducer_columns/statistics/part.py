@@ -61,7 +61,7 @@ class Part:
         return self._sides
 
     def side(self, number: int | None) -> Floats | None:
-        """As that of :class:`~aiperf_reducer_columns.statistics.fold.Merged`; None where they are not kept."""
+        """The values, as ``Merged.side`` gives them; None where they are not kept."""
         found = self._kept[number + 1 if number is not None and len(self._kept) > 1 else 0] if self._kept else None
         return None if found is None or isinstance(found, Buckets) else found.copy()
 

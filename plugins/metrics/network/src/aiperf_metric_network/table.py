@@ -1,0 +1,83 @@
+"""The round trip to each server, beside what the client's first token has more than the server's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from aiperf import Evidence
+from aiperf.sdk.summary import SeriesSummary
+from aiperf.sdk.table import Cell, SummaryTable, TableColumn, Tables
+from aiperf_servers import Client, servers, urls_of
+
+from aiperf_metric_network.options import NetworkOptions
+from aiperf_metric_network.probe import FAILURE, PROXY, RTT, TLS
+
+_STATISTICS = ("avg", "min", "p50", "p99", "max")
+_TTFT = "time_to_first_token"
+_COLUMNS = (
+    TableColumn("server"), TableColumn("probes"), TableColumn("failed"), *(TableColumn(name, "ms") for name in _STATISTICS),
+    TableColumn("first_token_client_less_server", "ms"),
+)  # fmt: skip
+
+
+class NetworkTable(Tables[NetworkOptions]):
+    """A row for each server under test; none in runs that did not measure."""
+
+    def tables(self, evidence: Evidence) -> Iterator[SummaryTable]:
+        phase = evidence.phase.index
+        series = [
+            each for source in evidence.summary.telemetry if source.name == "network" for each in source.series
+            if each.phase == phase
+        ]  # fmt: skip
+        by_url: dict[str, list[SeriesSummary]] = {}
+        for each in series:
+            by_url.setdefault(each.labels["url"], []).append(each)
+        if by_url:
+            longer = _client_less_server(evidence)
+            rows = tuple(_row(url, found, longer.get(urlsplit(url).netloc)) for url, found in by_url.items())
+            notes = tuple(note for url, found in by_url.items() for note in _notes(url, found))
+            yield SummaryTable("network_latency", "Round trip of the network", _COLUMNS, rows, notes)
+
+
+def _row(url: str, found: list[SeriesSummary], longer_ms: float | None) -> tuple[Cell, ...]:
+    stats = next((each.stats for each in found if each.name == RTT), {})
+    failed = _failed(found)
+    return (url, _count(stats) + failed, failed, *(stats.get(name) for name in _STATISTICS), longer_ms)
+
+
+def _failed(found: list[SeriesSummary]) -> int:
+    return sum(_count(each.stats) for each in found if each.name == FAILURE)
+
+
+def _count(stats: dict[str, float]) -> int:
+    return round(stats.get("count", 0))
+
+
+def _notes(url: str, found: list[SeriesSummary]) -> Iterator[str]:
+    failed = _failed(found)
+    if failed:
+        errors = ", ".join(dict.fromkeys(each.labels["error"] for each in found if each.name == FAILURE))
+        probes = failed + sum(_count(each.stats) for each in found if each.name == RTT)
+        yield f"{failed} of {probes} probes of {url} failed ({errors}): the round trip is that of the others."
+    labels = found[0].labels
+    if labels["via"] == PROXY:
+        proxy = f"{labels['host']}:{labels['port']}"
+        yield f"The round trip of {url} is to its proxy {proxy}; the way from there to the server is still in the latencies."
+    elif labels["via"] == TLS:
+        yield f"The round trip of {url} is to what ends TLS; the way from a front to the server is still in the latencies."
+
+
+def _client_less_server(evidence: Evidence) -> dict[str, float]:
+    """By host and port of a URL under test: the client's time to first token less the server's own, in ms, means."""
+    found: dict[str, float] = {}
+    urls = evidence.plan.target.urls
+    for target, server in servers(evidence):
+        indices, observed = urls_of(evidence, target), server.observed(_TTFT)
+        seen = Client(evidence, indices).latency(_TTFT, "avg")
+        if observed is not None and observed.mean_ms is not None and seen is not None:
+            found |= {urlsplit(urls[index]).netloc: seen - observed.mean_ms for index in indices}
+    return found
+
+
+__all__ = ["NetworkTable"]
