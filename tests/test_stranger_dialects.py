@@ -202,6 +202,27 @@ def test_a_stream_of_another_framing_is_told(llamas: tuple[Done, Done, type[Judg
     assert "3 answers came whole, where streams were asked for" in " ".join(foreign.out.split())
 
 
+# Prompts as ids
+
+
+class NumbersJudge(Judge):
+    def answer(self, body: dict[str, Any]) -> None:
+        said = json.dumps({"said": "one two"}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+
+def test_a_type_that_takes_ids_sends_no_text(aiperf: Program, tmp_path: Path) -> None:
+    for url, judge in serve(NumbersJudge):
+        done = profile(aiperf, tmp_path, url, "--endpoint-type", "numbers", "--request-count", 3)
+        assert done.code == 0, done.err
+        assert [len(body["ids"]) for *_, body in judge.requests] == [20] * 3
+    assert done.json()["input_sequence_length"]["avg"] == 20
+
+
 # A framing of the endpoint's own
 
 

@@ -37,7 +37,7 @@ import numpy as np
 from aiperf import BadDataset, BadTokenizer, Capabilities, Conversation, Dataset, DatasetExporter, Endpoint, HttpRequest
 from aiperf.sdk.dataset import Promise
 from aiperf import Media, Options, Turn, hookimpl, option, uniforms
-from aiperf.sdk.endpoint import ChatPrompt
+from aiperf.sdk.endpoint import ChatPrompt, Prompt
 
 
 class Echo(Endpoint):
@@ -68,6 +68,23 @@ class Chats(Echo):
         said = [] if request.body == b"{}" else msgspec.json.decode(request.body)["said"]
         messages = [{"role": role, "content": " ".join(texts)} for role, *texts in said]
         return ChatPrompt(messages, ["a", "tool"]) if said else None
+
+
+class Ids(Echo):
+    """Sends token ids."""
+
+    capabilities = Capabilities(tokenizes_input=True, produces_tokens=True, takes_ids=True)
+    splices_text = True
+
+    def encode(self, turn):
+        return HttpRequest("/ids", msgspec.json.encode([turn.ids, turn.end_id]))
+
+    def prompt_of(self, request):
+        return Prompt(ids=msgspec.json.decode(request.body)[0])
+
+
+class ChatIds(Ids):
+    templates_ids = True
 
 
 class EachText(Echo):
@@ -217,6 +234,25 @@ class Words:
         return len(self.encode(text))
 
 
+class Spelled(Words):
+    """Each word's length is its id."""
+
+    name, size, end_id = "spelled", 99, 7
+
+    def encode(self, text):
+        return [len(word) for word in text.split()]
+
+
+class IdTemplate:
+    """50 before each message, 60 before the answer."""
+
+    def ids(self, messages, *, asks=True):
+        return [id for each in messages for id in (50, *Spelled().encode(each["content"]))] + [60] * asks
+
+    def count(self, messages, *, asks=True):
+        return len(self.ids(messages, asks=asks))
+
+
 class Template:
     """Three tokens around each message, and one that opens the answer."""
 
@@ -238,9 +274,11 @@ class WordSource:
             raise BadTokenizer("there is no nowhere")
         if name == "broken":
             raise ZeroDivisionError("a bug of its own")
-        words = Words()
+        words = Spelled() if name.startswith("spelled") else Words()
         if name == "chatty":
             words.chat_template = Template()
+        if name == "spelled chat":
+            words.chat_template = IdTemplate()
         return words
 
 
@@ -641,6 +679,32 @@ def test_what_a_chat_template_cannot_count_is_refused_before_load(
         build(chatty(tmp_path, {"id": "c", "turns": [row]}, **changes))
     assert caught.value.message == sentence
     assert caught.value.hints
+
+
+@pytest.mark.parametrize(("endpoint", "changes", "ids"), [
+    ("Ids", {"tokenizer_name": "spelled"}, [1, 2]),
+    ("Ids", {"tokenizer_name": "spelled chat", "chat_template": True}, [50, 1, 2, 60]),
+    ("ChatIds", {"tokenizer_name": "spelled chat"}, [50, 1, 2, 60]),
+])  # fmt: skip
+def test_a_type_that_takes_ids_gets_those_of_the_tokenizer(
+    endpoint: str, changes: dict[str, Any], ids: list[int], tmp_path: Path
+) -> None:
+    rows = [{"id": "c", "turns": [{"texts": ["a bc"]}]}, {"id": "d", "turns": [{"texts": ["def"], "ids": [8, 9, 10]}]}]
+    plan = build(listed(tmp_path, *rows, endpoint=endpoint, **changes))
+    store = Store(Path(plan.output.journal))
+    assert [body(plan, entry) for entry in (0, 1)] == [[ids, 7], [[8, 9, 10], 7]]
+    assert [store.input_tokens(entry, 0) for entry in (0, 1)] == [len(ids), 3]
+    assert store.conversation(0).turns[0].ids == tuple(ids), "a worker that encodes the turn has them, too"
+
+
+@pytest.mark.parametrize(("changes", "sentence"), [
+    ({"tokenizer": None, "tokenizer_name": None}, "the endpoint type 'chatids' sends token ids"),
+    ({"tokenizer_name": "chatty"}, "the chat template of the tokenizer 'words' gives no ids"),
+])  # fmt: skip
+def test_ids_that_nobody_makes_are_refused(changes: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises((ConfigError, BadTokenizer)) as caught:
+        build(listed(tmp_path, {"id": "c", "turns": [{"texts": ["a"]}]}, endpoint="ChatIds", **changes))
+    assert caught.value.message == sentence
 
 
 def test_no_prompt_is_counted_with_a_template_where_the_server_counts(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from aiperf.prepare.conversations import check
+from aiperf.prepare.prompt_ids import PromptIds
 from aiperf.prepare.prompt_tokens import PromptTokens
 from aiperf.prepare.templates import BodyTemplate, Templates
 from aiperf.registry.third_party import blamed
@@ -20,8 +21,18 @@ class Encoder:
     def __init__(self, plan: Plan, endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
         self._plan, self._endpoint = plan, endpoint
         self.tokens = PromptTokens(plan, endpoint, tokenizer)
-        self._templates = Templates(plan.plugins.endpoint) if endpoint.splices_text else None
+        takes_ids = endpoint.capabilities.takes_ids
+        self._templates = Templates(plan.plugins.endpoint) if endpoint.splices_text and not takes_ids else None
+        self._ids = PromptIds(plan, endpoint, tokenizer) if takes_ids else None
         self._latest: BodyTemplate | None = None
+
+    def completed(self, conversation: Conversation) -> Conversation:
+        """The conversation with what requests need of its tokens.
+
+        Raises:
+            BadDataset: The chat template refuses its messages.
+        """
+        return conversation if self._ids is None else self._ids.filled(conversation)
 
     def requests(self, conversation: Conversation) -> list[list[HttpRequest]]:
         """The requests by turn, and for each turn by model.

@@ -79,6 +79,7 @@ class EntryWriter:
         store, encoder = self._store, self._encoder
         if self._marks:
             marked(conversation, self._plan.data.cache_bust, "")  # refuses one without a place for the marker
+        conversation = encoder.completed(conversation)
         requests = encoder.requests(conversation)
         if len(conversation.turns) > 1:
             store.counts_add_up = encoder.tokens.add_up

@@ -24,7 +24,8 @@ class PromptTokens:
         counts = endpoint.capabilities.tokenizes_input and not plan.target.use_server_token_count
         self._tokenizer = tokenizer if counts else None
         self.counted = self._tokenizer is not None
-        self._chats = ChatCounter(endpoint, tokenizer) if plan.data.chat_template and counts and tokenizer is not None else None
+        chats = plan.data.chat_template and not endpoint.capabilities.takes_ids  # ids are counted as they are
+        self._chats = ChatCounter(endpoint, tokenizer) if chats and counts and tokenizer is not None else None
         self._speaks = speaks(plan.target.extra)
         self._plain_prompts = endpoint.plain_prompts or type(endpoint).prompt_of is Endpoint.prompt_of
 

@@ -47,6 +47,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     schemes: those of URLs that it takes, each with the name of its transport, "" for one that serves it; the first is that of a
     bare ``host:port``.  Without any it takes HTTP: http, https, and what else transports serve for all endpoints.  All URLs of
     a run have one of them, and ``Turn.scheme`` tells which.
+    takes_ids: requests have token ids in place of texts (``Turn.ids``, which the build makes): of single turns alone.
     url: the default of ``--url``; "" leaves it http://localhost:8000.
     """
 
@@ -74,6 +75,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     settings: dict[str, str] = {}
     schemes: dict[str, str] = {}
     url: str = ""
+    takes_ids: bool = False
 
 
 class Prompt(Struct, frozen=True):
@@ -197,6 +199,8 @@ class Endpoint(WithOptions[OptionsT]):
     ``Delta.extra``.  NaN where an answer has none.  A name that isn't declared is ignored, with one
     warning.  A name of a column of the kernel is refused before load.
 
+    *templates_ids*: ``Turn.ids`` are those of the model's chat template.  An instance may set it, where its options decide.
+
     *prepared*: what :meth:`prepare` gave; None before, in a dry run, which asks no server, and without it.
 
     *texts*: names of the texts in its answers that metrics may read (``batch.texts["draft"]``): the last value of that name in
@@ -213,6 +217,7 @@ class Endpoint(WithOptions[OptionsT]):
     answers_each_text: ClassVar[bool] = False
     takes_back: ClassVar[bool] = False
     appends_messages: bool = False
+    templates_ids: bool = False
     prepared: dict[str, Any] | None = None
 
     def path(self, *, streaming: bool) -> str:

@@ -131,6 +131,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     Behind a silent turn of role ``assistant`` see :class:`Answers`.
     reset: drops the turns and answers before this one from the history; opening messages stay.
     expected: expected answer for the grader; None is not graded.  task: group of the turn, for results by task.
+    ids, end_id: of endpoints that send token ids (``Capabilities.takes_ids``), the prompt's, made by the run's tokenizer in the
+    build where the data set gives none, and that with which the model ends an answer, None where it isn't known.
     scheme: of the run's URLs, for endpoints with several (``Capabilities.schemes``); "" stands for the first of them.
     repeat: how often the same problem was asked before, by conversations of the same id; None where each is asked once.
     history: earlier messages: system prompt, context, earlier turns and their live answers.
@@ -171,6 +173,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     settings: Mapping[str, Any] = _EMPTY
     repeat: int | None = None
     scheme: str = ""
+    ids: tuple[int, ...] = ()
+    end_id: int | None = None
 
     @property
     def own(self) -> tuple[Message, ...]:

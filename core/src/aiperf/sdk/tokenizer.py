@@ -21,6 +21,8 @@ class ChatTemplate(Protocol):
             BadTokenizer: The template refuses the messages, or fails.
         """
 
+    # ids(messages, asks=True), which gives the tokens themselves, is optional: for endpoints that send ids.
+
 
 class Tokenizer(Protocol):
     """Text to token ids and back.  Special tokens are neither added nor recognised in text."""
@@ -41,6 +43,8 @@ class Tokenizer(Protocol):
 
     # chat_template, a ChatTemplate or None, is optional: the template that comes with the tokenizer, for --apply-chat-template.
     # Reading it may raise BadTokenizer.
+
+    # end_id, an int or None, is optional: the id with which the model ends an answer.
 
     # counts_add_up, a bool, is optional, and promises where it is true: a text that is cut before a space, behind a character
     # that is neither whitespace nor U+2581 (a space to SentencePiece), has as many tokens as both parts.  The turns of a
@@ -74,6 +78,24 @@ def chat_template(tokenizer: Tokenizer) -> ChatTemplate:
     return template
 
 
+def template_ids(tokenizer: Tokenizer) -> Callable[[Sequence[Mapping[str, Any]]], list[int]]:
+    """Gives the ids of messages in the tokenizer's chat template, with what opens the answer.
+
+    Raises:
+        BadTokenizer: It has none, or one that counts and gives no ids.
+    """
+    ids: Callable[[Sequence[Mapping[str, Any]]], list[int]] | None = getattr(chat_template(tokenizer), "ids", None)
+    if ids is None:
+        raise BadTokenizer(f"the chat template of the tokenizer {tokenizer.name!r} gives no ids", "name another --tokenizer")
+    return ids
+
+
+def end_id(tokenizer: Tokenizer) -> int | None:
+    """The id with which the model ends an answer; None where the tokenizer doesn't know it."""
+    known: int | None = getattr(tokenizer, "end_id", None)
+    return known
+
+
 def count_behind(tokenizer: Tokenizer) -> Callable[[str], int]:
     """Counts a text that stands behind another one, from a cut on."""
     count: Callable[[str], int] = getattr(tokenizer, "count_behind", tokenizer.count)
@@ -93,4 +115,4 @@ class TokenizerSource(Protocol):
     def open(self, name: str) -> Tokenizer: ...
 
 
-__all__ = ["ChatTemplate", "Tokenizer", "TokenizerSource", "adds_up", "count_behind"]
+__all__ = ["ChatTemplate", "Tokenizer", "TokenizerSource", "adds_up", "count_behind", "end_id"]

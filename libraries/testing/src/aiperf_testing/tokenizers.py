@@ -7,7 +7,7 @@ from itertools import product
 from typing import ClassVar
 
 import pytest
-from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource, adds_up, blank, count_behind
+from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource, adds_up, blank, count_behind, end_id
 
 from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
@@ -99,6 +99,12 @@ class TokenizerContract:
                 "counts with a chat template are others than expected: count what stands around the texts, too"
             )
             assert longer == before, "counting changed the messages"
+            ids = getattr(template, "ids", None)
+            assert ids is None or len(ids(longer)) == whole, "the template gives another number of ids than it counts"
+
+    def test_the_id_of_the_end_is_one(self) -> None:
+        known = end_id(self.tokenizer)
+        assert known is None or (isinstance(known, int) and known >= 0), unlike(known, "an id, or None", "see end_id")
 
     def test_ids_are_in_range(self) -> None:
         for text in TEXTS:

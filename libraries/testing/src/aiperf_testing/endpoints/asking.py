@@ -19,7 +19,7 @@ class ScriptedAsk:
     """A server with these replies, one a call; without one it gives no answer.  asked: the requests."""
 
     url = "http://localhost:8000"
-    models = ("model",)
+    models: tuple[str, ...] = ("model",)
 
     def __init__(self, replies: Sequence[Reply], scheme: str) -> None:
         self.scheme, self._left = scheme, list(replies)

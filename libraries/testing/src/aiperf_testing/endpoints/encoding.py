@@ -161,6 +161,20 @@ class EncodingTests(OnTranscript):
                 unlike(encoded(self.endpoint, turn).path, declared, "give encode the path that path() declares")
             )
 
+    def test_the_ids_of_a_turn_are_in_its_request(self) -> None:
+        can = self.endpoint.capabilities
+        if not can.takes_ids:
+            pytest.skip("this endpoint sends texts")
+        assert can.tokenizes_input and not (can.multi_turn or can.cache_bust), (
+            "only the build has a tokenizer: such an endpoint tokenizes its input, and has neither history nor markers"
+        )
+        ids = (1, 2, 1, 3)
+        request = encoded(self.endpoint, msgspec.structs.replace(self.turn, ids=ids))
+        counted = prompt(self.endpoint, self.turn, request)
+        assert (tuple(counted.ids), tuple(counted.texts)) == (ids, ()), (
+            unlike(counted, ids, "send the ids, and let prompt_of find them in the body")
+        )
+
     def test_every_scheme_has_its_request(self) -> None:
         can = self.endpoint.capabilities
         default = can.url.partition("://")[0]

@@ -26,14 +26,17 @@ _HINT = "drop --apply-chat-template, or name another tokenizer"
 
 
 class Template:
-    """A chat template.  *render*: messages to text.  *count*: tokens of that text, in which special tokens are recognised."""
+    """A chat template.  *render*: messages to text.  *encode*: ids of that text, in which special tokens are recognised."""
 
     def __init__(
-        self, name: str, render: Callable[[Sequence[Mapping[str, Any]], bool], str], count: Callable[[str], int]
+        self, name: str, render: Callable[[Sequence[Mapping[str, Any]], bool], str], encode: Callable[[str], list[int]]
     ) -> None:  # fmt: skip
-        self._name, self._render, self._count = name, render, count
+        self._name, self._render, self._encode = name, render, encode
 
     def count(self, messages: Sequence[Mapping[str, Any]], *, asks: bool = True) -> int:
+        return len(self.ids(messages, asks=asks))
+
+    def ids(self, messages: Sequence[Mapping[str, Any]], *, asks: bool = True) -> list[int]:
         try:
             with limited():
                 text = self._render(messages, asks)
@@ -41,10 +44,10 @@ class Template:
             raise BadTokenizer(f"the chat template of {self._name!r} can't be rendered: {cost}", _HINT) from None
         except Exception as error:  # code of the model's author
             raise BadTokenizer(f"the chat template of {self._name!r} refuses the messages: {_reason(error)}", _HINT) from error
-        return self._count(text)
+        return self._encode(text)
 
 
-def chat_template(name: str, beside: Callable[[str], Path | None], count: Callable[[str], int]) -> Template | None:
+def chat_template(name: str, beside: Callable[[str], Path | None], encode: Callable[[str], list[int]]) -> Template | None:
     """The template of the tokenizer *name*; None where it has none.  *beside*: the files beside it, None for missing ones.
 
     Raises:
@@ -72,7 +75,17 @@ def chat_template(name: str, beside: Callable[[str], Path | None], count: Callab
         values = {"messages": messages, "tools": None, "documents": None, "add_generation_prompt": asks, **special}
         return joined(template.generate(values))
 
-    return Template(name, render, count)
+    return Template(name, render, encode)
+
+
+def end_token(beside: Callable[[str], Path | None]) -> str | None:
+    """The token with which the model ends an answer, of ``tokenizer_config.json``; None where that doesn't say it."""
+    about = beside(_CONFIGURATION)
+    try:
+        settings = {} if about is None else json.loads(about.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return _special_tokens(settings).get("eos_token") if isinstance(settings, dict) else None
 
 
 def _chosen(name: str, given: Any) -> str | None:

@@ -51,16 +51,24 @@ class Fast:
         """
         from aiperf_tokenizer_huggingface.chat import chat_template  # jinja2, only where it is asked for
 
-        return chat_template(self.name, self._beside, self._count_with_special_tokens)
+        return chat_template(self.name, self._beside, self._with_special_tokens)
 
     def _in_directory(self, name: str) -> Path | None:
         file = self._path.parent / name
         return file if file.is_file() else None
 
-    def _count_with_special_tokens(self, text: str) -> int:
+    @cached_property
+    def end_id(self) -> int | None:
+        from aiperf_tokenizer_huggingface.chat import end_token
+
+        token = end_token(self._beside)
+        known = None if token is None else self._tokenizer.token_to_id(token)
+        return None if known is None else int(known)
+
+    def _with_special_tokens(self, text: str) -> list[int]:
         self._tokenizer.encode_special_tokens = False
         try:
-            return self.count(text)
+            return self.encode(text)
         finally:
             self._tokenizer.encode_special_tokens = True
 

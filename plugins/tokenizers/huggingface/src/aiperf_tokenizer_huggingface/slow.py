@@ -47,13 +47,18 @@ class Slow:
 
         if self._tokenizer.chat_template is None:
             return None
-        return Template(self.name, self._rendered, self._count_with_special_tokens)
+        return Template(self.name, self._rendered, self._with_special_tokens)
 
     def _rendered(self, messages: Sequence[Mapping[str, Any]], asks: bool) -> str:
         return str(self._tokenizer.apply_chat_template([*messages], tokenize=False, add_generation_prompt=asks))
 
-    def _count_with_special_tokens(self, text: str) -> int:
-        return len(self._tokenizer.encode(without_surrogates(text), add_special_tokens=False, verbose=False))
+    @property
+    def end_id(self) -> int | None:
+        known = self._tokenizer.eos_token_id
+        return known if isinstance(known, int) else None
+
+    def _with_special_tokens(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(without_surrogates(text), add_special_tokens=False, verbose=False))
 
 
 def loaded(name: str, why: str, *, revision: str | None, trust: bool, network: bool) -> Slow:

@@ -7,6 +7,7 @@ from aiperf.testing import EndpointContract
 
 from acme_dialects.letters import Letters
 from acme_dialects.llamas import Llamas
+from acme_dialects.numbers import Numbers
 from acme_dialects.sequences import Sequences
 
 _THINKING = b'{"type":"thinking","thinking":"","signature":""}'
@@ -66,6 +67,12 @@ class LlamasContract(EndpointContract):
     )
     silent = (b'{"model":"m","message":{"role":"assistant","content":""},"done":false}',)
     failure = b'{"error":"busy"}'
+
+
+class NumbersContract(EndpointContract):
+    endpoint = Numbers()
+    transcript = (b'{"said":"ab"}',)
+    answer = "ab"
 
 
 class SequencesContract(LlamasContract):
