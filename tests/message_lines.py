@@ -65,7 +65,7 @@ GROUPS: dict[str, tuple[Line, ...]] = {
         Line("profile … --hepl", 2, ("--hepl", "did you mean --help?")),
         Line("profile … -c 3", 2, ("-c", "use --concurrency")),
         Line("profile … --qps 5", 2, ("--qps", "use --request-rate")),
-        Line("profile … --endpoint-type video_generation", 2, ("video_generation", "a later version")),
+        Line("profile … --endpoint-type vllm", 2, ("'vllm'", "use chat, completions or responses")),
         Line("profile … --idle-cap 5", 2, ("--idle-cap", "aiperf profile --help")),
         Line("profile … -concurrency 3", 2, ("-concurrency", "did you mean --concurrency?")),
         Line("profile … -vvv", 2, ("-vvv", "did you mean -vv?")),

@@ -178,7 +178,7 @@ HELD = {
         "test_dataset_synthetic_media.py::test_media_leave_the_texts_as_they_were",
         "test_dataset_synthetic_video.py::test_a_film_is_a_function_of_seed_and_entry",
     ),
-    "`audio_duration` of a WAV file that the data set doesn't know the length of": (
+    "`audio_duration` of a WAV, FLAC or MP3 file that the data set doesn't know the length of": (
         "test_store.py::test_the_sound_of_a_turn_is_its_own",
     ),
     "no stop condition, no rate": (
@@ -657,6 +657,34 @@ HELD = {
     "answers of rankings": ("test_scores.py::test_scores_are_read_in_every_form",),
     "`rankings`, `score`, `classify`, `pooling`, `nvclip`": (
         "test_endpoint_runs.py::test_a_run_of_this_type_agrees_with_the_server",
+    ),
+    "`--endpoint-type audio_speech`": (
+        "test_endpoint_audio_speech.py::test_a_clip_has_its_seconds_and_begins_behind_its_header",
+    ),
+    "`--endpoint-type audio_transcription --streaming`": (
+        "test_endpoint_audio_transcription.py::test_the_form_asks_for_usage_where_it_counts",
+        "test_endpoint_audio_transcription.py::test_the_whole_text_at_the_end_counts_where_no_piece_came",
+    ),
+    "`--endpoint-type image_edit --streaming`": ("test_endpoint_image_edit.py::test_the_form_is_exactly_this",),
+    "`num_images` of types that make images": (
+        "test_endpoint_image_generation.py::test_images_are_counted_where_they_are_whole",
+        "test_metric_media.py::test_values_of_answers_are_those_worked_out_by_hand",
+    ),
+    "an image of an answer with `b64_json: null`, and damaged base64": (
+        "test_endpoint_image_generation.py::test_images_are_counted_where_they_are_whole",
+        "test_endpoint_image_generation.py::test_damaged_base64_fails_the_request",
+    ),
+    "polls of `video_generation`": (
+        "test_stranger_jobs.py::test_polls_are_not_in_lockstep",
+        "test_endpoint_video_generation.py::test_the_interval_is_that_of_the_variable",
+    ),
+    "an unknown status of a job; an answer without id": (
+        "test_endpoint_video_generation.py::test_an_unknown_status_ends_the_job_with_its_third_time",
+        "test_endpoint_video_generation.py::test_an_answer_without_id_fails_the_request",
+    ),
+    "films of `--download-video-content`": (
+        "test_following.py::test_a_kept_answer_is_the_request_s",
+        "test_endpoint_video_generation.py::test_the_film_is_fetched_from_the_same_server",
     ),
     "completions with several turns": ("test_build.py::test_a_conversation_the_endpoint_cannot_take_is_refused",),
     "`--apply-chat-template` with a tokenizer that has no template, with messages that it refuses, or with an endpoint type"

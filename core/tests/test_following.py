@@ -27,8 +27,8 @@ class Filming(Spoken):
         if answer.number == 0:
             return Follow(HttpRequest("/jobs/1", b"", method="GET"), 1e-3, state="asked")
         if answer.number == 1:
-            assert answer.state == "asked"
-            request = HttpRequest("/jobs/1/film", b"", method="GET")
+            assert answer.state == "asked" and answer.url.endswith("/jobs/1")
+            request = HttpRequest(f"{answer.url}/film", b"", method="GET")
             return Follow(request, keep=True, drain=True, failure="DownloadError", state=answer.body)
         assert (answer.body, answer.state) == (FILM[:DRAINED_START], b"done")
         return Done()
@@ -107,7 +107,7 @@ def test_a_refused_download_has_the_error_of_its_type(tmp_path: Path) -> None:
     request = played(tmp_path, lambda sink, exchange: answer(sink, exchange, b"no such film", status=404))
     error = request.texts["error"]
     assert (error["type"], error["code"]) == ("DownloadError", 404)
-    assert error["message"] == "GET /jobs/1/film: HTTP 404: no such film"
+    assert error["message"] == "HTTP 404: no such film"
     assert request.done["status"] == 404
 
 

@@ -93,7 +93,9 @@ def endpoint(draft: Draft) -> EndpointChoice:
         return EndpointChoice(None, Capabilities(), models)
     descriptor = draft.registry.descriptor("endpoints", ref.name)
     try:
-        return EndpointChoice(descriptor, msgspec.convert(descriptor.capabilities, Capabilities), models)
+        can = msgspec.convert(descriptor.capabilities, Capabilities)
+        streaming = draft.kernel.streaming and can.streaming
+        return EndpointChoice(descriptor, replace(can, produces_tokens=can.gives_tokens(streaming=streaming)), models)
     except msgspec.ValidationError as error:
         sentence = f"the manifest of {descriptor.package} is wrong about the capabilities of {descriptor.name!r}: {error}"
         draft.errors.append(PluginError(sentence))

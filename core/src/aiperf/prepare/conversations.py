@@ -21,17 +21,19 @@ _KNOWN_ANSWERS = tuple(Answers)
 _ANSWERS = f"the answers in a history are {names(_KNOWN_ANSWERS)}"
 
 
-def with_inlined_media(conversations: Iterator[Conversation], source: str | None) -> Iterator[Conversation]:
+def with_inlined_media(
+    conversations: Iterator[Conversation], source: str | None, *, keeps_urls: bool = False
+) -> Iterator[Conversation]:
     """The conversations with their media as ``data:`` URIs; those of several are read at once.
 
-    *source*: the input file; paths may be relative to its folder.
+    *source*: the input file; paths may be relative to its folder.  *keeps_urls*: http(s) URLs stay as they are.
 
     Raises:
         BadDataset: A medium can't be read.
     """
     from aiperf.sdk.media import MediaReader  # threads, only for such an endpoint
 
-    reader = MediaReader(None if source is None else Path(source).parent)
+    reader = MediaReader(None if source is None else Path(source).parent, keeps_urls=keeps_urls)
 
     def inlined(media: Media) -> Media:
         return reader.inlined((media,))[0]

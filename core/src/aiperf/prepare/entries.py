@@ -128,7 +128,7 @@ class Entries:
     ) -> None:  # fmt: skip
         self._plan, self._dataset, self._store, self._exports = plan, dataset, store, exports
         self._writer = EntryWriter(plan, endpoint, encoder, store, exports)
-        self._inlines_media = endpoint.capabilities.inline_media
+        self._inlines_media, self._keeps_urls = endpoint.capabilities.inline_media, endpoint.capabilities.keeps_urls
         self.promised = None if promise is None else Promised(promise, self.whole)
         self.pace = pace.Pace()
         self._whole: Store | None = None
@@ -232,7 +232,9 @@ class Entries:
 
     def _numbered(self, numbers: Iterable[int], conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int]]:
         if self._inlines_media:
-            conversations = with_inlined_media(iter(conversations), self._plan.data.source)
+            conversations = with_inlined_media(
+                iter(conversations), self._plan.data.source, keeps_urls=self._keeps_urls
+            )
         try:
             for conversation, number in zip(conversations, numbers, strict=False):
                 if not isinstance(conversation, Conversation):

@@ -106,7 +106,7 @@ class Row(JournalColumns):
     unreadable: Annotated[float, "", "events of a stream that could not be read"] = ABSENT
     finish: Annotated[float, "", "end of a whole stream: 2 with a reason, 1 with an end marker alone, 0 with neither"] = ABSENT
     images: Annotated[float, "", "pictures in the payload, those of earlier turns included"] = ABSENT
-    audio_s: Annotated[float, "s", "sound in the turn, by the data set or the header of a WAV file; absent without"] = ABSENT
+    audio_s: Annotated[float, "s", "sound in the turn, by the data set or the header of the file; absent without"] = ABSENT
     events: Annotated[float, "", "events of a stream that say more than usage, a role alone included; 0 otherwise"] = ABSENT
     prefix_blocks: Annotated[float, "", "blocks of the recorded prompt of a trace with hash ids; absent without"] = ABSENT
     prefix_hits: Annotated[float, "", "those of them that lead it and stood in an earlier prompt of the trace"] = ABSENT

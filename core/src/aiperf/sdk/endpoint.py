@@ -31,7 +31,10 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
 
     takes: keys of ``--extra-inputs`` that are fields of the endpoint's options, in every process, and not of the body.
     inline_media: local files and http(s) URLs among the media are read by the build and arrive as ``data:`` URIs.
+    keeps_urls: of these the http(s) URLs stay, for the server to fetch.
 
+    produces_tokens: answers have tokens.  tokens_streamed: they have some where they are streamed, and *produces_tokens* is
+    false.
     path: below the base URL; "" leaves the URL as it is.  streaming_path: path of streamed requests, None is the same path.
     title: heading of the report's table.  media_in, media_out: kinds of media accepted and produced.
     service_kind: word in automatic directory names.  multi_turn: accepts history.  per_chunk_usage: can request token counts
@@ -76,6 +79,12 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     schemes: dict[str, str] = {}
     url: str = ""
     takes_ids: bool = False
+    keeps_urls: bool = False
+    tokens_streamed: bool = False
+
+    def gives_tokens(self, *, streaming: bool) -> bool:
+        """Whether answers have tokens."""
+        return self.produces_tokens or (self.tokens_streamed and streaming)
 
 
 class Prompt(Struct, frozen=True):

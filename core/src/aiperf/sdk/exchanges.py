@@ -19,7 +19,8 @@ class Answered(Struct, frozen=True):
     """A whole answer with a good status (2xx), for :meth:`Endpoint.follow`.
 
     number: of the exchange in its request, from 0.  headers: by names in small letters, of several the last.
-    before: the request that it answers; None for that of ``encode``.  state: that of the ``Follow`` which asked for it.
+    before: the request that it answers; None for that of ``encode``.  url: where that went.  state: that of the ``Follow``
+    which asked for it.
     body: of a drained answer its first DRAINED_START bytes.
     """
 
@@ -29,10 +30,12 @@ class Answered(Struct, frozen=True):
     headers: dict[str, str] = {}
     before: HttpRequest | None = None
     state: Any = None
+    url: str = ""
 
 
 class Follow(Struct, frozen=True):
-    """The next exchange of a request, to the same base URL, *after_s* seconds from now.
+    """The next exchange of a request, *after_s* seconds from now, to the same server: its path is below the base URL, or is a
+    whole URL.
 
     0 is at once.  Any other wait is that of a poll, and is spread: it takes between half and one and a half of *after_s*, by
     the run's seed, so that requests which began together don't poll together.

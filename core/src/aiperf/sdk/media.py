@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from aiperf.errors import BadDataset
 from aiperf.sdk.model import Media
+from aiperf.sdk.sound import sound_of, tag_bytes
 
 MOST_BYTES = 256 << 20
 """The largest medium that is read."""
@@ -21,7 +22,7 @@ _AT_ONCE = 10
 """Media that are read at the same time, each by a thread."""
 _PIECE_BYTES = 1 << 16
 _HEAD_CHARACTERS = 1 << 14
-"""Of base64, for the chunks before the sound of a WAV file."""
+"""Of base64, for the header of a clip of sound."""
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"), (b"BM", "image/bmp"),
     (b"II*\x00", "image/tiff"), (b"MM\x00*", "image/tiff"), (b"\x00\x00\x01\x00", "image/x-icon"), (b"\xff\x0a", "image/jxl"),
@@ -29,6 +30,7 @@ _SIGNATURES = (
     (b"\x1a\x45\xdf\xa3", "video/webm"), (b"ID3", "audio/mpeg"), (b"\xff\xfb", "audio/mpeg"), (b"fLaC", "audio/flac"),
 )  # fmt: skip
 _BRANDS = {b"avif": "image/avif", b"avis": "image/avif", b"heic": "image/heic", b"heix": "image/heic", b"mif1": "image/heif"}
+_REMOTE = ("http://", "https://")
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 
 
@@ -36,11 +38,14 @@ class MediaReader:
     """Reads media, each file and URL once, several at a time.
 
     folder: of relative paths that the working directory doesn't have; None is the working directory alone.
-    most_bytes: the largest medium.  timeout_s: for a whole answer of a server.
+    most_bytes: the largest medium.  timeout_s: for a whole answer of a server.  keeps_urls: http(s) URLs stay as they are.
     """
 
-    def __init__(self, folder: Path | None = None, *, most_bytes: int = MOST_BYTES, timeout_s: float = 60.0) -> None:
+    def __init__(
+        self, folder: Path | None = None, *, most_bytes: int = MOST_BYTES, timeout_s: float = 60.0, keeps_urls: bool = False
+    ) -> None:
         self._folder, self._most_bytes, self._timeout_s = folder, most_bytes, timeout_s
+        self._keeps_urls = keeps_urls
         self._cache: dict[tuple[str, str], str] = {}
         self._cached = 0
 
@@ -50,7 +55,8 @@ class MediaReader:
         Raises:
             BadDataset: A medium can't be read, is too large, or is of another kind; the message names it.
         """
-        wanted = list(dict.fromkeys((each.kind, each.value) for each in media if not is_inline(each)))
+        stays = is_inline if not self._keeps_urls else _is_sent
+        wanted = list(dict.fromkeys((each.kind, each.value) for each in media if not stays(each)))
         known = {key: self._cache[key] for key in wanted if key in self._cache}
         missing = [key for key in wanted if key not in known]
         if len(missing) > 1:
@@ -64,11 +70,11 @@ class MediaReader:
             if self._cached + len(known[key]) <= _MOST_CACHED_BYTES:
                 self._cache[key] = known[key]
                 self._cached += len(known[key])
-        return tuple(each if is_inline(each) else replace(each, value=known[each.kind, each.value]) for each in media)
+        return tuple(each if stays(each) else replace(each, value=known[each.kind, each.value]) for each in media)
 
     def _uri(self, key: tuple[str, str]) -> str:
         kind, value = key
-        remote = value.startswith(("http://", "https://"))
+        remote = value.startswith(_REMOTE)
         try:
             data, told = self._fetched(value) if remote else self._file(value)
         except (OSError, ValueError) as error:  # ValueError: a name with a zero byte, a malformed URL
@@ -118,6 +124,11 @@ def is_inline(media: Media) -> bool:
     return not media.value or media.value.startswith("data:") or (media.kind == "audio" and bool(comma) and head.isalnum())
 
 
+def _is_sent(media: Media) -> bool:
+    """Whether the medium is inline, or a URL that the server fetches."""
+    return is_inline(media) or media.value.startswith(_REMOTE)
+
+
 def media_bytes(media: Media) -> tuple[str, bytes]:
     """Content type and bytes of an inline medium.
 
@@ -136,32 +147,36 @@ def media_bytes(media: Media) -> tuple[str, bytes]:
 
 
 def audio_seconds(media: Sequence[Media]) -> float | None:
-    """Length of the sound among the media: as the data set knows it, else of a WAV file as its header says.
+    """Length of the sound among the media: as the data set knows it, else of a WAV, FLAC or MP3 file as its header says.
 
     None where there is no sound, or one whose length isn't known.
     """
-    lengths = [_wav_seconds(each.value) if each.seconds is None else each.seconds for each in media if each.kind == "audio"]
+    lengths = [_clip_seconds(each.value) if each.seconds is None else each.seconds for each in media if each.kind == "audio"]
     return sum(length for length in lengths if length) if lengths and None not in lengths else None
 
 
-def _wav_seconds(value: str) -> float | None:
-    """Length of an inline WAV file; None for anything else (RIFF WAVE: chunks of a name, a size and content)."""
-    head, _, data = value[:_HEAD_CHARACTERS].partition(",")
-    if "wav" not in head.lower():
+def _clip_seconds(value: str) -> float | None:
+    """Length of an inline clip; None where its header doesn't tell."""
+    comma = value.find(",", 0, _HEAD_CHARACTERS)
+    if comma < 0 or (not (value.startswith("data:") and ";base64" in value[:comma]) and not value[:comma].isalnum()):
         return None
-    whole = 3 * (len(value) - len(head) - 1 - value.count("=", -2)) // 4
+    size = 3 * (len(value) - comma - 1 - value.count("=", -2)) // 4
+    start = _bytes_at(value, comma + 1, 0)
+    before = tag_bytes(start)
+    if before >= len(start):  # a tag with a picture
+        start, size = _bytes_at(value, comma + 1, before), size - before
+    sound = sound_of(start, size)
+    return None if sound is None else sound.seconds
+
+
+def _bytes_at(value: str, begin: int, place: int) -> bytes:
+    """Bytes from *place* of the base64 that begins at *begin*; none where it is damaged."""
+    first = begin + place // 3 * 4
+    text = value[first : first + _HEAD_CHARACTERS]
     try:
-        content, at, rate = base64.b64decode(data[: len(data) // 4 * 4]), 12, 0
+        return base64.b64decode(text[: len(text) // 4 * 4])[place % 3 :]
     except binascii.Error:
-        return None
-    while content[:4] == b"RIFF" and at + 8 <= len(content):
-        name, size = content[at : at + 4], int.from_bytes(content[at + 4 : at + 8], "little")
-        if name == b"fmt " and at + 20 <= len(content):
-            rate = int.from_bytes(content[at + 16 : at + 20], "little")
-        if name == b"data":  # of a file that was written as a stream the size is too large
-            return min(size, whole - at - 8) / rate if rate else None
-        at += 8 + size + size % 2
-    return None
+        return b""
 
 
 def _sniffed(data: bytes) -> str | None:

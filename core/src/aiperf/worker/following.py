@@ -204,15 +204,16 @@ class Following:
         headers = {} if answer.head is None else {name.lower(): value for name, value in answer.head[2]}
         number, state = len(chain.legs) - 1, None if before is None else before.state
         request = None if before is None else before.request
-        step = self._endpoint.follow(Answered(number, exchange.status, answer.body, headers, request, state))
+        url = exchange.shape.url
+        step = self._endpoint.follow(Answered(number, exchange.status, answer.body, headers, request, state, url))
         if isinstance(step, Done):
             return None
         if not isinstance(step, Follow) or not isinstance(step.request, HttpRequest):
             raise TypeError(f"follow returned {type(step).__name__}, neither Follow with an HttpRequest nor Done")
         if not 0 <= step.after_s < math.inf:
             raise ValueError(f"follow gave after_s {step.after_s!r}, which must be 0 or more")
-        if not step.request.path.startswith("/"):
-            raise ValueError(f"follow gave the path {step.request.path!r}, which must begin with /")
+        if not step.request.path.startswith("/") and _origin(step.request.path) != _origin(url):
+            raise ValueError(f"follow gave the path {step.request.path!r}: not below /, and no URL of the same server")
         session, again = chain.outer.owner, before is not None and before.request is step.request
         assert isinstance(session, Session)  # the kernel's owner of every request
         if again and before is not None and before.drain is step.drain:  # asked again
@@ -307,5 +308,10 @@ def _failure(step: Follow, exchange: Exchange, answer: _Answer, error: ErrorDeta
     if error is not None:
         return replace(error, type=step.failure)
     said = answer.body[:_SAID_BYTES].decode("utf-8", "replace").strip()
-    what = f"{step.request.method} {step.request.path}: HTTP {exchange.status}"
+    what = f"HTTP {exchange.status}"  # paths have ids, and equal errors are counted together
     return ErrorDetails(f"{what}: {said}" if said else what, type=step.failure, code=exchange.status)
+
+
+def _origin(url: str) -> list[str]:
+    """Scheme and server of a URL."""
+    return url.split("/", 3)[:3]

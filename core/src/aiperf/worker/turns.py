@@ -163,7 +163,8 @@ class Turns:
         headers = merged(merged(headers, stored.headers), self._secrets.headers)
         taken = {name.lower() for name in self._session_headers}
         headers = {name: value for name, value in headers.items() if name.lower() not in taken}
-        return Shape(join_url(url, stored.path), headers, self._session_headers, stored.method, stored.drain)
+        whole = stored.path if "://" in stored.path[:8] else join_url(url, stored.path)
+        return Shape(whole, headers, self._session_headers, stored.method, stored.drain)
 
     def log(self, exchange: Exchange, body: Any) -> None:
         """Journal the request, secrets redacted; *body* as :meth:`encode` says, None where the store has it."""

@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 from aiperf import Metric, RecordBatch, Unit
 from aiperf.testing import MetricContract
-from aiperf_metric_media import AudioDuration, ImageLatency, ImageThroughput, InverseRealTimeFactor, NumImages
+from aiperf_metric_media import (
+    AudioDuration,
+    GeneratedAudioDuration,
+    ImageLatency,
+    ImageThroughput,
+    InverseRealTimeFactor,
+    NumImages,
+    RealTimeFactor,
+    TimeToFirstAudio,
+    TimeToFirstImage,
+    VideoInferenceTime,
+    VideoPeakMemory,
+)
 from aiperf_testing.batches import columns_of
 from aiperf_testing.manifests import check_row
 
@@ -22,7 +34,11 @@ class Latency(Metric):
         return batch["last_token_ns"] - batch["started_ns"]
 
 
-KINDS = (NumImages, ImageThroughput, ImageLatency, AudioDuration, InverseRealTimeFactor)
+TAKING = (NumImages, ImageThroughput, ImageLatency, AudioDuration, InverseRealTimeFactor)
+MAKING = (
+    TimeToFirstImage, TimeToFirstAudio, GeneratedAudioDuration, RealTimeFactor, VideoInferenceTime, VideoPeakMemory,
+)  # fmt: skip
+KINDS = (*TAKING, *MAKING)
 NEEDED = (NumImages(), AudioDuration(), Latency())
 
 
@@ -49,6 +65,31 @@ class TestTheFactorKeepsTheContract(MetricContract):
     needed = NEEDED
 
 
+class TestTheFirstImageKeepsTheContract(MetricContract):
+    metric = TimeToFirstImage()
+
+
+class TestTheFirstSoundKeepsTheContract(MetricContract):
+    metric = TimeToFirstAudio()
+
+
+class TestTheSoundMadeKeepsTheContract(MetricContract):
+    metric = GeneratedAudioDuration()
+
+
+class TestTheFactorOfSpeechKeepsTheContract(MetricContract):
+    metric = RealTimeFactor()
+    needed = NEEDED
+
+
+class TestTheInferenceTimeKeepsTheContract(MetricContract):
+    metric = VideoInferenceTime()
+
+
+class TestThePeakMemoryKeepsTheContract(MetricContract):
+    metric = VideoPeakMemory()
+
+
 # 4 pictures in 0.5 s, none, 1 in 2 s, 2 in no time; 10 s of sound, none, unknown, 3 s.
 WORKED = {
     "num_images": [4, None, 1, 2],
@@ -59,7 +100,7 @@ WORKED = {
 }
 
 
-@pytest.mark.parametrize("metric", [kind() for kind in KINDS], ids=lambda metric: metric.tag)
+@pytest.mark.parametrize("metric", [kind() for kind in TAKING], ids=lambda metric: metric.tag)
 def test_values_are_those_worked_out_by_hand(metric):
     known = {
         "images": np.array([4.0, 0.0, 1.0, 2.0]),
@@ -71,8 +112,38 @@ def test_values_are_those_worked_out_by_hand(metric):
     assert [None if np.isnan(each) else float(each) for each in found] == WORKED[metric.tag]
 
 
+# Three images in 0.5 s, the first of them after 0.2 s, none in 1 s; 4 s and 0.5 s of sound, an unknown length.
+MADE = {
+    "num_images": [3, None, None],
+    "image_throughput": [6, None, None],
+    "time_to_first_image": [0.2e9, None, 1e9],
+    "time_to_first_audio": [0.2e9, None, 1e9],
+    "generated_audio_duration": [4, 0.5, None],
+    "real_time_factor": [0.125, 2, None],
+    "video_inference_time": [7.5, None, 2],
+    "video_peak_memory": [20480, None, 1],
+}
+
+
+@pytest.mark.parametrize("metric", [kind() for kind in (NumImages, ImageThroughput, *MAKING)], ids=lambda metric: metric.tag)
+def test_values_of_answers_are_those_worked_out_by_hand(metric):
+    known = {
+        "images": np.array([1.0, 1.0, 1.0]),
+        "audio_s": np.full(3, ABSENT),
+        "made_images": np.array([3.0, ABSENT, ABSENT]),
+        "made_sound_s": np.array([4.0, 0.5, ABSENT]),
+        "inference_time_s": np.array([7.5, ABSENT, 2.0]),
+        "peak_memory_mb": np.array([20480.0, ABSENT, 1.0]),
+        "started_ns": np.zeros(3),
+        "first_token_ns": np.array([0.2e9, ABSENT, 1e9]),
+        "last_token_ns": np.array([0.5e9, 1e9, 2e9]),
+    }
+    found = columns_of((*NEEDED, metric), RecordBatch(known, np.ones(3, dtype=bool)))[metric.tag]
+    assert [None if np.isnan(each) else float(each) for each in found] == MADE[metric.tag]
+
+
 def test_readers_of_the_references_files_find_what_they_know():
-    assert [(kind.title, kind.unit.value, kind.order, kind.larger_is_better) for kind in KINDS] == [
+    assert [(kind.title, kind.unit.value, kind.order, kind.larger_is_better) for kind in TAKING] == [
         ("Number of Images", "images", None, False),
         ("Image Throughput", "images/sec", 860, False),
         ("Image Latency", "ms/image", 861, False),

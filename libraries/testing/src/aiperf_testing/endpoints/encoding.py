@@ -200,7 +200,7 @@ class EncodingTests(OnTranscript):
         assert len(self.followed) > 1, "followed has no answers to follow"
         for number, given in enumerate(self.followed):
             asked, state = (None, None) if before is None else (before.request, before.state)
-            answer = msgspec.structs.replace(given, number=number, before=asked, state=state)
+            answer = msgspec.structs.replace(given, number=number, before=asked, state=state, url=given.url or "http://here/jobs")
             step = endpoint.follow(answer)
             assert step == type(endpoint)(endpoint.options).follow(answer), "the same answer is followed by something else"
             if number == len(self.followed) - 1:
@@ -210,8 +210,8 @@ class EncodingTests(OnTranscript):
                 assert self._text(deltas) == self.answer, "the answer that is the request's is another"
                 continue
             assert isinstance(step, Follow), f"answer {number} is followed by {step!r:.200}"
-            assert step.request.path.startswith("/") and isinstance(step.request.body, bytes), (
-                unlike(step.request, "a path with / and a body of bytes", "make it as encode does")
+            assert step.request.path.startswith(("/", "http://", "https://")) and isinstance(step.request.body, bytes), (
+                unlike(step.request, "a path with /, or a URL, and a body of bytes", "make it as encode does")
             )
             assert 0 <= step.after_s < math.inf, (
                 unlike(step.after_s, "finite seconds, 0 or more", "that is how long to wait before the next exchange")

@@ -62,11 +62,12 @@ def row(plugin: EndpointRow, title: str = "") -> str:
     """The row of an endpoint type below ``COLUMNS``; *title* replaces the name in its first cell."""
     facts = _facts(plugin)
     paths = dict.fromkeys(path for path in (facts.path, facts.streaming_path) if path)
-    flags = (facts.streaming, facts.produces_tokens, facts.tokenizes_input)
+    tokens = "when streamed" if facts.tokens_streamed else facts.produces_tokens
+    flags = (facts.streaming, tokens, facts.tokenizes_input)
     cells = [
         title or f"`{plugin.name}`",
         ", ".join(f"`{path}`" for path in paths) or "the URL as it is",
-        *("yes" if flag else "no" for flag in flags),
+        *(flag if isinstance(flag, str) else "yes" if flag else "no" for flag in flags),
         ", ".join(facts.media_in) or "none",
         "yes" if facts.multi_turn else "no",
         facts.title,

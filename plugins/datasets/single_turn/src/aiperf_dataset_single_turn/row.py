@@ -19,7 +19,7 @@ _FIELDS = {"text": "texts", "image": "images", "audio": "audios", "video": "vide
 _ALIASES = {"text_input": "text"}
 """genai-perf's name."""
 _MIME = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".mp4": "video/mp4", ".webm": "video/webm"}
-_AUDIO = (".wav", ".mp3")
+_AUDIO = (".wav", ".mp3", ".flac")
 MODALITIES = (*_FIELDS, *_FIELDS.values(), *_ALIASES)
 """Keys that identify a row of this format."""
 _KNOWN = {

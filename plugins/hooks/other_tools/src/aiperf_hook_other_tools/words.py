@@ -112,7 +112,6 @@ LATER_OPTIONS = {
         " --inter-turn-delay-cap-seconds --ignore-trace-delays --use-think-time-only --max-context-length --hf-weka-dataset"
         " --allow-dataset-wrap --warmup-requests-per-lane --weka-nested-timestamp-basis",
     ),
-    **_later("video from a server", "--download-video-content"),
     **_each("--auto-plot --plot-required", f"pictures at the end of a run: {LATER}; aiperf plot draws them of any run"),
 }  # fmt: skip
 """Options of the reference for which no package is there yet."""
@@ -132,8 +131,7 @@ COMMANDS = {
 
 PLUGINS = {
     "endpoints": {
-        **_later("video from a server", "video_generation"), **_later("pictures from a server", "image_generation image_edit"),
-        **_later("text of sound", "audio_transcription"), **_each("openai vllm", "use chat, completions or responses"),
+        **_each("openai vllm", "use chat, completions or responses"),
     },
     "datasets": {
         **_later("the replay of agents' traces", "weka_trace tracelab dag_jsonl weka_hf semianalysis_cc_traces_*"),

@@ -298,7 +298,7 @@ class RowMaker:
         try:
             if self._capabilities.tokenizes_input:
                 inputs = self.prompts.tokens(request, counts)
-            if self._capabilities.produces_tokens:
+            if self._capabilities.gives_tokens(streaming=self._plan.target.streaming):
                 outputs = counts[answer.text] if answer.text else None
                 reasoning = counts[answer.reasoning] if answer.reasoning else None
                 if answer.choices:

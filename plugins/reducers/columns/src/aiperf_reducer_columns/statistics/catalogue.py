@@ -257,7 +257,7 @@ def needs_of(plan: Plan, capabilities: Capabilities) -> Needs:
     has, target = Needs.NOTHING, plan.target
     for need, given in (
         (Needs.STREAMING, target.streaming),
-        (Needs.TOKENS_OUT, capabilities.produces_tokens),
+        (Needs.TOKENS_OUT, capabilities.gives_tokens(streaming=target.streaming)),
         (Needs.TOKENS_IN, capabilities.tokenizes_input),
         (Needs.CLIENT_TOKENS, not target.use_server_token_count and plan.plugins.tokenizer is not None),
         (Needs.PACED, any(phase.paced for phase in plan.load.phases if phase.kind == "profiling")),
