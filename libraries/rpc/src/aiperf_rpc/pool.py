@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
@@ -14,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 
 def load(module: dict[str, Any], descriptor: bytes) -> None:
-    """Add the message classes of a serialized file descriptor, which imports no other, to the names of a module.
+    """Add the message classes and the values of enums of a serialized file descriptor, which imports no other, to a module.
 
     ``DESCRIPTOR`` is the file's.
     """
@@ -23,6 +24,7 @@ def load(module: dict[str, Any], descriptor: bytes) -> None:
     file = pool.FindFileByName(FileDescriptorProto.FromString(descriptor).name)
     module["DESCRIPTOR"] = file
     module.update({name: GetMessageClass(message) for name, message in file.message_types_by_name.items()})
+    module.update({value.name: value.number for enum in file.enum_types_by_name.values() for value in enum.values})
 
 
-__all__ = ["DecodeError", "load"]
+__all__ = ["DecodeError", "FileDescriptor", "load"]

@@ -9,10 +9,11 @@ from collections.abc import Sequence as ListOf
 import msgspec
 from msgspec import Struct
 
+from aiperf_command_simulate.calls import Call
 from aiperf_command_simulate.dialect import Ask, Dialect, EventWriter, Piece, Usage, Writer
 from aiperf_command_simulate.engine import Sequence
 from aiperf_command_simulate.faults import BODIES, Faults
-from aiperf_command_simulate.http1 import Connection
+from aiperf_command_simulate.http1 import Responder
 from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.truth import COMPLETED, CUT, ERROR_SAID, RESET, Record, Truth
 from aiperf_command_simulate.words import Wording
@@ -84,7 +85,7 @@ class Answer:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Responder,
         record: Record,
         ask: Ask,
         faults: Faults,
@@ -124,9 +125,11 @@ class Answer:
         self.choices = choices
         self._unfinished = len(choices)
         self.record.status = 200
+        if not self.faults.done and isinstance(self.connection, Call):
+            self.connection.omit_status()
         if self.ask.stream:
             kind = self._dialect.framing.content_type if self.faults.body != "html" else "text/html"
-            headers = {"Content-Type": kind, "Cache-Control": "no-cache", **self._echo()}
+            headers = {"Content-Type": kind, "Cache-Control": "no-cache", **self._further()}
             self.connection.begin(200, headers, until_eof=self._framing == "eof")
             begun = b"" if self.faults.body else self._frame.keep_alive() + self._writer.begin(self.record.prompt_tokens)
             if begun:
@@ -190,12 +193,13 @@ class Answer:
         faults = self.faults
         outcome = COMPLETED
         usage = self._usage() if faults.usage and self.ask.include_usage else None
-        headers = {"Content-Type": "application/json", **self._echo()}
+        headers, status = {"Content-Type": "application/json", **self._further()}, 200
         if faults.body is not None:
             body, outcome = BODIES[faults.body], ERROR_SAID
             headers["Content-Type"] = "text/html" if body else headers["Content-Type"]
         elif faults.error is not None or faults.error_event is not None:
             body, outcome = error_of(self._dialect), ERROR_SAID
+            status = 200 if self._dialect.in_band else 500
         elif self.ask.prefill_only:
             body = self._writer.whole([Piece(choice.index, "") for choice in self.choices], usage)
         else:
@@ -211,7 +215,7 @@ class Answer:
             self.connection.begin(200, headers, until_eof=True)
             self.connection.end(body)
         else:
-            self.connection.respond(200, body, headers)
+            self.connection.respond(status, body, headers)
         self._finish(outcome, now)
 
     def _breaks(self, chunks: int) -> bool:
@@ -303,5 +307,6 @@ class Answer:
         done = self._dialect.done
         return b"" if done is None or not self.faults.done else self._frame(done)
 
-    def _echo(self) -> dict[str, str]:
-        return {} if self.record.request_id is None else {"X-Request-ID": self.record.request_id}
+    def _further(self) -> dict[str, str]:
+        headers = {} if self.record.request_id is None else {"X-Request-ID": self.record.request_id}
+        return headers if self.faults.compressed is None else {**headers, "grpc-encoding": self.faults.compressed}

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from aiperf_command_simulate.faults import LINE_ENDS, Faults
+from aiperf_command_simulate.grpc_frames import GrpcFrames
 from aiperf_command_simulate.http1 import Request
 
 if TYPE_CHECKING:
@@ -194,12 +195,17 @@ class Dialect:
 
     paths: ``{name}`` in one stands for any segment, in ``Request.variables``.  reasons: answers may begin with reasoning.
     done: data behind the last event, None for none.  framing: of streams.
+    each: a call is answered message by message.  said_in_stream: kinds of errors that a call says in its stream, as ``error``
+    has them, and not by its status.  in_band: answers that aren't streamed may say an error with a good status.
     """
 
     paths: ClassVar[tuple[str, ...]]
     reasons: ClassVar[bool] = False
     done: ClassVar[bytes | None] = b"[DONE]"
-    framing: ClassVar[type[ServerSentEvents] | type[Lines]] = ServerSentEvents
+    framing: ClassVar[type[ServerSentEvents] | type[Lines] | type[GrpcFrames]] = ServerSentEvents
+    each: ClassVar[bool] = False
+    said_in_stream: ClassVar[frozenset[str]] = frozenset()
+    in_band: ClassVar[bool] = True
 
     def claims(self, request: Request) -> bool:
         """Whether the request is of this dialect, where several share a path.  Those that override it are asked first."""
@@ -215,6 +221,10 @@ class Dialect:
 
     def writer(self, opened: Opened) -> Writer:
         raise NotImplementedError
+
+    def refusal(self, message: str, kind: str, status: int) -> bytes:
+        """The body of a refusal; of a call its message."""
+        return self.error(message, kind, status)
 
     def error(self, message: str, kind: str, status: int) -> bytes:
         """An error as JSON, for a body and for an event."""
@@ -235,6 +245,7 @@ class Page:
     method: ClassVar[str] = "GET"
     paths: ClassVar[tuple[str, ...]]
     recorded: ClassVar[bool] = False
+    each: ClassVar[bool] = False
 
     def answer(self, request: Request, server: Server) -> Reply:
         raise NotImplementedError

@@ -43,6 +43,8 @@ class Faults(Struct, frozen=True, omit_defaults=True):
     call: the answer calls the request's first tool.  items: vectors, scores, … in the answer, whatever was asked.
     body: in place of the answer, ``html`` or nothing at all (``empty``).  pad: bytes that the first chunk is longer.
     comments: a comment before each event, and one behind the headers.  names: events have their names.
+    compressed: messages of gRPC are marked as compressed, with ``gzip``, or with nothing (``identity``).  Of a call, *done* is
+    its status, *cut* closes the connection and *reset* the stream.
     """
 
     status: int | None = None
@@ -68,6 +70,7 @@ class Faults(Struct, frozen=True, omit_defaults=True):
     pad: int = 0
     comments: bool = False
     names: bool = True
+    compressed: str | None = None
 
     def over(self, below: Faults) -> Faults:
         """Both together; these faults win where both set a field."""
@@ -207,5 +210,6 @@ _WORDS: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
     "pad": ("pad=BYTES", _count("pad", 1)),
     "comments": ("comments", _switch("comments", True)),
     "no_names": ("no_names", _switch("names", False)),
+    "compressed": ("compressed=gzip|identity", _one_of("compressed", ("gzip", "identity"))),
 }
 _FORMS = tuple(form for form, _ in _WORDS.values())

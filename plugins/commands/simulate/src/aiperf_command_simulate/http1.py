@@ -1,4 +1,4 @@
-"""HTTP/1.1, the server's half: requests in, in order; answers out, each written at once.
+"""HTTP/1.1, the server's half: requests in, in order; answers out, each written at once.  And what HTTP/2 shares with it.
 
 Small on purpose: what a load generator and a browser need.  Writes go straight to the socket while nothing is
 queued, so that the instant before the call is the instant of sending; the loop would write a whole batch later.
@@ -13,11 +13,16 @@ import struct
 import time
 from collections import deque
 from http import HTTPStatus
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import parse_qs
 
 import httptools
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from aiperf_command_simulate.dialects import Route
+    from aiperf_command_simulate.faults import Faults
+    from aiperf_command_simulate.truth import Record, Truth
 
 MOST_BODY_BYTES = 256 * 2**20
 _MOST_HEADER_BYTES = 64 * 1024
@@ -32,6 +37,7 @@ class Request(Struct, frozen=True):
     """One request.  *headers* have lower-case names, the last of several wins.  *variables*: of its path, as its route has it.
 
     received_ns: CLOCK_MONOTONIC of the read that completed it; received_wall_ns the same by the wall clock.
+    messages: of a call, those that the client sent, all or the one to be answered; then *body* is the first.
     """
 
     method: str
@@ -44,6 +50,28 @@ class Request(Struct, frozen=True):
     received_ns: int
     received_wall_ns: int
     variables: dict[str, str] = {}
+    messages: tuple[bytes, ...] = ()
+
+
+class Responder(Protocol):
+    """Where an answer is written: a connection of HTTP/1.1, or a stream of HTTP/2.  number: of its connection.
+
+    The methods are those of :class:`Connection`.
+    """
+
+    number: int
+
+    def respond(self, status: int, body: bytes, headers: dict[str, str] | None = None, kind: str = ...) -> None: ...
+
+    def begin(self, status: int, headers: dict[str, str], *, length: int | None = None, until_eof: bool = False) -> None: ...
+
+    def piece(self, data: bytes) -> None: ...
+
+    def end(self, data: bytes = b"") -> None: ...
+
+    def release(self) -> None: ...
+
+    def cut(self, *, reset: bool = False) -> None: ...
 
 
 class Site(Protocol):
@@ -53,16 +81,33 @@ class Site(Protocol):
     can settle its accounts between writing an answer and hearing of the next request.
     """
 
-    def answer(self, connection: Connection, request: Request) -> None: ...
+    truth: Truth
 
-    def lost(self, connection: Connection) -> None:
-        """The client went away while its request was being answered."""
+    def answer(self, connection: Responder, request: Request) -> None: ...
 
-    def opened(self, connection: Connection) -> int:
+    def route_of(self, path: str) -> Route | None:
+        """The route of a call; None for an unknown method."""
+
+    def faults_of(self, request: Request, record: Record) -> Faults:
+        """The faults of its answer, which are noted in its row.
+
+        Raises:
+            FaultError: The request asks for an unknown one.
+        """
+        ...
+
+    def lost(self, connection: Responder, outcome: str = ...) -> None:
+        """The client went away while its request was being answered, or what *outcome* says."""
+
+    def opened(self, connection: Closable) -> int:
         """A connection was accepted; returns its number."""
         ...
 
-    def closed(self, connection: Connection) -> None: ...
+    def closed(self, connection: Closable) -> None: ...
+
+
+class Closable(Protocol):
+    def cut(self, *, reset: bool = False) -> None: ...
 
 
 def head(status: int, headers: dict[str, str]) -> bytes:

@@ -13,7 +13,7 @@ from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.engines import EngineState, ModelState, engine_page
 from aiperf_command_simulate.families import OPENMETRICS, TEXT, exposition
 from aiperf_command_simulate.gpus import Gpus
-from aiperf_command_simulate.http1 import Connection, Request
+from aiperf_command_simulate.http1 import Request, Responder
 from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.scenario import ServerScenario
 from aiperf_command_simulate.tenant import Tenant
@@ -35,16 +35,16 @@ class Pages:
         self._engine_page = engine_page(scenario.metrics)
 
     @property
-    def by_path(self) -> dict[str, Callable[[Connection, Request], None]]:
+    def by_path(self) -> dict[str, Callable[[Responder, Request], None]]:
         pages = {"/health": self.health, "/v1/models": self.models, "/truth": self.whole_truth}
         other = {} if self._engine_page.other is None else {"/metrics": self.other_metrics}
         gpus = {"/dcgm/metrics": self.gpus} if self._scenario.gpus.count else {}
         return {**pages, **gpus, **other, self._engine_page.path: self.metrics}
 
-    def health(self, connection: Connection, request: Request) -> None:
+    def health(self, connection: Responder, request: Request) -> None:
         connection.respond(200, b"", kind="text/plain")
 
-    def models(self, connection: Connection, request: Request) -> None:
+    def models(self, connection: Responder, request: Request) -> None:
         rows = [
             {"id": name, "object": "model", "created": self._created_s, "owned_by": "aiperf",
              "max_model_len": self._scenario.max_context}
@@ -52,16 +52,16 @@ class Pages:
         ]  # fmt: skip
         connection.respond(200, msgspec.json.encode({"object": "list", "data": rows}))
 
-    def metrics(self, connection: Connection, request: Request) -> None:
+    def metrics(self, connection: Responder, request: Request) -> None:
         openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
         text = exposition(self._engine_page.families(self._state()), openmetrics=openmetrics)
         connection.respond(200, text.encode(), kind=OPENMETRICS if openmetrics else TEXT)
 
-    def gpus(self, connection: Connection, request: Request) -> None:
+    def gpus(self, connection: Responder, request: Request) -> None:
         families = self._gpus.families(time.monotonic_ns(), len(self._engine.running))
         connection.respond(200, exposition(families, openmetrics=False).encode(), kind=TEXT)
 
-    def other_metrics(self, connection: Connection, request: Request) -> None:
+    def other_metrics(self, connection: Responder, request: Request) -> None:
         assert self._engine_page.other is not None
         connection.respond(200, msgspec.json.encode(self._engine_page.other(self._state())))
 
@@ -77,7 +77,7 @@ class Pages:
         cache, scenario = self._engine.cache, self._scenario
         return EngineState(models, len(cache), cache.capacity, scenario.engine.block_size, scenario.drafts is not None)
 
-    def whole_truth(self, connection: Connection, request: Request) -> None:
+    def whole_truth(self, connection: Responder, request: Request) -> None:
         summary_only = request.query.get("summary", ["0"])[0] not in ("", "0", "false")
         last = request.query.get("last", [""])[0]
         if last and not last.isdecimal():

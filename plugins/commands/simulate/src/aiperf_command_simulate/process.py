@@ -11,7 +11,7 @@ import sys
 
 from aiperf.sdk.errors import AiperfError
 
-from aiperf_command_simulate.http1 import Connection
+from aiperf_command_simulate.http2 import Front
 from aiperf_command_simulate.scenario import ServerScenario
 from aiperf_command_simulate.server import Server
 
@@ -52,7 +52,7 @@ async def _serve(scenario: ServerScenario, sock: socket.socket) -> str:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
     server = Server(scenario, loop)
-    listener = await loop.create_server(lambda: Connection(server), sock=sock, backlog=4096, ssl=scenario.tls)
+    listener = await loop.create_server(lambda: Front(server), sock=sock, backlog=4096, ssl=scenario.tls)
     host, port = sock.getsockname()[:2]
     scheme = "https" if scenario.tls else "http"
     print(f"simulator: listening on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)

@@ -210,6 +210,7 @@ def _tls(cert: Path | None, key: Path | None, errors: list[AiperfError]) -> ssl.
             errors.append(ConfigError("--tls-key needs --tls-cert: a key without a certificate serves nothing"))
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols(["h2", "http/1.1"])
     try:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as exc:

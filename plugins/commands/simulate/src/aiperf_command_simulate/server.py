@@ -15,12 +15,12 @@ from aiperf_command_simulate import faults as fault_language
 from aiperf_command_simulate.alarm import alarm
 from aiperf_command_simulate.answer import Answer, Choice
 from aiperf_command_simulate.dialect import Ask, AskError, Dialect, Opened, Page, chat_line
-from aiperf_command_simulate.dialects import Routes, found, method_of, pick
+from aiperf_command_simulate.dialects import Route, Routes, found, method_of, pick
 from aiperf_command_simulate.drafts import account
 from aiperf_command_simulate.engine import Engine, Sequence
-from aiperf_command_simulate.faults import FaultError, Faults
+from aiperf_command_simulate.faults import BODIES, FaultError, Faults
 from aiperf_command_simulate.gpus import Gpus
-from aiperf_command_simulate.http1 import Connection, Request
+from aiperf_command_simulate.http1 import Closable, Request, Responder
 from aiperf_command_simulate.lengths import Lengths
 from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.pages import ANY_MODEL, Pages
@@ -35,10 +35,13 @@ _NO_DIALECT = Dialect()
 
 
 class RefusedError(Exception):
-    """The request gets this status and this sentence instead of an answer."""
+    """The request gets this status and this sentence instead of an answer, or the page *body*, of a gateway."""
 
-    def __init__(self, status: int, kind: str, message: str, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, status: int, kind: str, message: str, retry_after_s: float | None = None, body: bytes | None = None
+    ) -> None:
         super().__init__(message)
+        self.body = body
         self.status = status
         self.kind = kind
         self.message = message
@@ -52,7 +55,7 @@ class Server:
     """
 
     def __init__(
-        self, scenario: ServerScenario, loop: asyncio.AbstractEventLoop, routes: ListOf[Dialect | Page] | None = None
+        self, scenario: ServerScenario, loop: asyncio.AbstractEventLoop, routes: ListOf[Route] | None = None
     ) -> None:
         self.scenario = scenario
         self.truth = Truth(scenario.truth_log)
@@ -62,9 +65,9 @@ class Server:
         self._alarm = alarm(loop, self._tick)
         self._dice = random.Random(f"faults {scenario.seed}")
         self._lengths = Lengths(scenario)
-        self._connections: set[Connection] = set()
+        self._connections: set[Closable] = set()
         self._connection_numbers = 0
-        self._answering: dict[Connection, tuple[Record, Answer | None]] = {}
+        self._answering: dict[Responder, tuple[Record, Answer | None]] = {}
         self._meters = {name: Meters(scenario.metrics_lag_s) for name in scenario.models or (ANY_MODEL,)}
         self._routes = Routes(found() if routes is None else routes)
         self._created_s = int(time.time())
@@ -74,28 +77,32 @@ class Server:
 
     # What connections call.
 
-    def opened(self, connection: Connection) -> int:
+    def opened(self, connection: Closable) -> int:
         self._connections.add(connection)
         self._connection_numbers += 1
         self.truth.connected()
         return self._connection_numbers
 
-    def closed(self, connection: Connection) -> None:
+    def route_of(self, path: str) -> Route | None:
+        routes, _ = self._routes.at(path)
+        return routes[0] if routes and not self.scenario.not_found else None
+
+    def closed(self, connection: Closable) -> None:
         self._connections.discard(connection)
         self.truth.disconnected()
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: Responder, outcome: str = CLIENT_GONE) -> None:
         record, answer = self._answering[connection]
         if answer is None:
             del self._answering[connection]
-            self.truth.end(record, CLIENT_GONE, time.monotonic_ns())
+            self.truth.end(record, outcome, time.monotonic_ns())
             self._meters_of(record.model).count("failed")
             return
         answer.over = True
         answer.meters.finished("abort")
-        self._ended(answer, CLIENT_GONE)
+        self._ended(answer, outcome)
 
-    def answer(self, connection: Connection, request: Request) -> None:
+    def answer(self, connection: Responder, request: Request) -> None:
         path = request.path.rstrip("/") or "/"
         page = self._pages.get(path)
         routes, variables = self._routes.at(path)
@@ -116,15 +123,9 @@ class Server:
         elif not self.scenario.not_found and (route := pick(routes, request)) is not None:
             self._take(connection, request, route)
         else:
-            record = self._begin(connection, request)
-            if self.scenario.not_found or (page is None and not routes):
-                refusal = RefusedError(404, "NotFoundError", f"there is nothing at {request.path}")
-            elif methods := {"GET"} if page is not None else {method_of(route) for route in routes} - {request.method}:
-                allowed = " or ".join(sorted(methods))
-                refusal = RefusedError(405, "MethodError", f"{request.path} takes {allowed}, not {request.method}")
-            else:
-                refusal = RefusedError(400, "BadRequestError", f"the body is of no dialect of {request.path}")
-            self._refuse(connection, record, refusal)
+            known = {"GET"} if page is not None else {method_of(each) for each in routes}
+            why = _lost_way(request, set() if self.scenario.not_found else known)
+            self._refuse(connection, self._begin(connection, request), why)
 
     def close(self) -> None:
         """Drop every connection; requests being answered stay ``in flight`` in the truth."""
@@ -135,7 +136,15 @@ class Server:
 
     # Answers.
 
-    def _take(self, connection: Connection, request: Request, route: Dialect | Page) -> None:
+    def faults_of(self, request: Request, record: Record) -> Faults:
+        faults = fault_language.draw(self.scenario.odds, self._dice)
+        spoken = request.headers.get("x-simulate")
+        if spoken is not None:
+            faults = fault_language.parse(spoken).over(faults)
+        record.fault = fault_language.changes(faults) or None
+        return faults
+
+    def _take(self, connection: Responder, request: Request, route: Dialect | Page) -> None:
         if isinstance(route, Dialect):
             self._infer(connection, request, route)
             return
@@ -147,17 +156,13 @@ class Server:
             self.truth.end(record, COMPLETED if reply.status < 400 else REFUSED, time.monotonic_ns())
         connection.release()
 
-    def _infer(self, connection: Connection, request: Request, dialect: Dialect) -> None:
+    def _infer(self, connection: Responder, request: Request, dialect: Dialect) -> None:
         record = self._begin(connection, request)
         try:
-            faults = fault_language.draw(self.scenario.odds, self._dice)
-            spoken = request.headers.get("x-simulate")
-            if spoken is not None:
-                faults = fault_language.parse(spoken).over(faults)
-            record.fault = fault_language.changes(faults) or None
+            faults = self.faults_of(request, record)
             if faults.status is not None:
-                message = f"the simulator was told to fail with status {faults.status}"
-                refusal = RefusedError(faults.status, "SimulatedError", message, self._retry_after(faults))
+                message, page = f"the simulator was told to fail with status {faults.status}", BODIES.get(faults.body or "")
+                refusal = RefusedError(faults.status, "SimulatedError", message, self._retry_after(faults), page)
                 if not faults.slow_first_ns:
                     raise refusal
                 self._answering[connection] = record, None
@@ -172,7 +177,7 @@ class Server:
             status = exc.status if isinstance(exc, AskError) else 400
             self._refuse(connection, record, RefusedError(status, "BadRequestError", str(exc)), dialect)
 
-    def _start(self, connection: Connection, record: Record, dialect: Dialect, ask: Ask, faults: Faults) -> None:
+    def _start(self, connection: Responder, record: Record, dialect: Dialect, ask: Ask, faults: Faults) -> None:
         scenario = self.scenario
         if scenario.models and ask.prefill_only and not ask.model:  # some of these APIs have no model
             ask = replace(ask, model=scenario.models[0])
@@ -235,18 +240,11 @@ class Server:
             if choice.sequence is None:
                 continue
             if outcome == COMPLETED and self.engine.cache.capacity and not answer.ask.prefill_only:
-                self._remember(answer.ask, choice, choice.sequence)
+                self.engine.cache.add(_blocks(answer.ask, choice, choice.sequence, self.scenario.engine.block_size))
             elif outcome != COMPLETED:
                 self.engine.cancel(choice.sequence, now)
         if outcome != COMPLETED:
             self._set_alarm()
-
-    def _remember(self, ask: Ask, choice: Choice, sequence: Sequence[Choice]) -> None:
-        """An answer's own blocks are cached too: the next turn of a conversation begins with them."""
-        prompt = ask.prompts[choice.index // ask.choices]
-        text = choice.text.encode()
-        whole = prompt + (chat_line("assistant", text) if ask.chat else text)
-        self.engine.cache.add(block_keys(whole, self.scenario.engine.block_size, known=sequence.blocks))
 
     def _tick(self) -> None:
         now = time.monotonic_ns()
@@ -258,7 +256,7 @@ class Server:
     def _set_alarm(self) -> None:
         self._alarm.set(self._tenant.next_ns(self.engine.next_ns))
 
-    def _begin(self, connection: Connection, request: Request) -> Record:
+    def _begin(self, connection: Responder, request: Request) -> Record:
         headers = request.headers
         record = self.truth.begin(
             connection.number, request.path, request.received_ns, request.received_wall_ns,
@@ -268,19 +266,23 @@ class Server:
             record.body = request.body.decode("utf-8", "replace")
         return record
 
-    def _refuse(self, connection: Connection, record: Record, refusal: RefusedError, dialect: Dialect = _NO_DIALECT) -> None:
+    def _refuse(self, connection: Responder, record: Record, refusal: RefusedError, dialect: Dialect = _NO_DIALECT) -> None:
         record.status = refusal.status
-        error = dialect.error(refusal.message, refusal.kind, refusal.status)
+        told, in_stream = (refusal.message, refusal.kind, refusal.status), refusal.kind in dialect.said_in_stream
+        error = dialect.refusal(*told) if refusal.body is None else refusal.body
+        if in_stream:
+            error = dialect.framing(self.scenario.lines, Faults())(dialect.error(*told))
         headers = {} if record.request_id is None else {"X-Request-ID": record.request_id}
         if refusal.retry_after_s is not None and refusal.status in (429, 503):
             headers["Retry-After"] = str(math.ceil(refusal.retry_after_s))
-        connection.respond(refusal.status, error, headers)
+        kind = "application/json" if refusal.body is None else "text/html"
+        connection.respond(200 if in_stream else refusal.status, error, headers, kind)
         if dialect is not _NO_DIALECT:
             self._meters_of(record.model).count("failed")
         self.truth.end(record, REFUSED if refusal.status < 500 else FAILED, time.monotonic_ns())
         connection.release()
 
-    def _refuse_late(self, connection: Connection, record: Record, refusal: RefusedError, dialect: Dialect) -> None:
+    def _refuse_late(self, connection: Responder, record: Record, refusal: RefusedError, dialect: Dialect) -> None:
         if self._answering.get(connection, (None, None))[0] is record:  # the client hasn't left meanwhile
             del self._answering[connection]
             self._refuse(connection, record, refusal, dialect)
@@ -292,6 +294,23 @@ class Server:
 
     def _retry_after(self, faults: Faults) -> float:
         return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
+
+
+def _lost_way(request: Request, methods: set[str]) -> RefusedError:
+    """Why nobody answers a request.  *methods*: of what is at its path."""
+    if not methods:
+        return RefusedError(404, "NotFoundError", f"there is nothing at {request.path}")
+    if request.method not in methods:
+        allowed = " or ".join(sorted(methods))
+        return RefusedError(405, "MethodError", f"{request.path} takes {allowed}, not {request.method}")
+    return RefusedError(400, "BadRequestError", f"the body is of no dialect of {request.path}")
+
+
+def _blocks(ask: Ask, choice: Choice, sequence: Sequence[Choice], block_size: int) -> ListOf[int]:
+    """The blocks of a prompt with its answer, which are cached, too: the next turn of a conversation begins with them."""
+    text = choice.text.encode()
+    whole = ask.prompts[choice.index // ask.choices] + (chat_line("assistant", text) if ask.chat else text)
+    return block_keys(whole, block_size, known=sequence.blocks)
 
 
 def _pauses(faults: Faults, tokens_per_chunk: int) -> dict[int, int]:

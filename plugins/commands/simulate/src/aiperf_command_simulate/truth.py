@@ -25,6 +25,7 @@ CUT = "cut"
 RESET = "reset"
 ERROR_SAID = "error said in-band"
 CLIENT_GONE = "client disconnected"
+EXPIRED = "deadline exceeded"
 
 
 class Record(Struct):

@@ -11,9 +11,12 @@ from pkgutil import iter_modules
 
 from aiperf_command_simulate.dialect import Dialect, Page
 from aiperf_command_simulate.http1 import Request
+from aiperf_command_simulate.talks import Talk
+
+Route = Dialect | Page | Talk
 
 
-def found() -> list[Dialect | Page]:
+def found() -> list[Route]:
     """The dialects and pages of all modules, in the order of their names."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     return [route for module in modules for route in module.ROUTES]
@@ -22,11 +25,11 @@ def found() -> list[Dialect | Page]:
 class Routes:
     """Finds the route of a request: by its path, its method, and where several dialects share both, by what they claim."""
 
-    def __init__(self, routes: Sequence[Dialect | Page]) -> None:
+    def __init__(self, routes: Sequence[Route]) -> None:
         # Those that look at the request before those that take any.
         ordered = sorted(routes, key=lambda route: isinstance(route, Dialect) and type(route).claims is Dialect.claims)
-        self._plain: dict[str, list[Dialect | Page]] = {}
-        self._patterns: list[tuple[list[str], Dialect | Page]] = []
+        self._plain: dict[str, list[Route]] = {}
+        self._patterns: list[tuple[list[str], Route]] = []
         for route in ordered:
             for path in route.paths:
                 if "{" in path:
@@ -34,7 +37,7 @@ class Routes:
                 else:
                     self._plain.setdefault(path, []).append(route)
 
-    def at(self, path: str) -> tuple[list[Dialect | Page], dict[str, str]]:
+    def at(self, path: str) -> tuple[list[Route], dict[str, str]]:
         """All routes at the path, none for an unknown one, and the variables in it."""
         routes = self._plain.get(path)
         if routes is not None:
@@ -47,15 +50,15 @@ class Routes:
         return [], {}
 
 
-def method_of(route: Dialect | Page) -> str:
+def method_of(route: Route) -> str:
     """The one method that it takes."""
     return route.method if isinstance(route, Page) else "POST"
 
 
-def pick(routes: list[Dialect | Page], request: Request) -> Dialect | Page | None:
-    """The route that takes the request; None where its method is wrong."""
+def pick(routes: list[Route], request: Request) -> Dialect | Page | None:
+    """The route that takes a whole request; None where its method is wrong."""
     method = "GET" if request.method == "HEAD" else request.method
-    fitting = [route for route in routes if method_of(route) == method]
+    fitting = [route for route in routes if not isinstance(route, Talk) and method_of(route) == method]
     return next((route for route in fitting if isinstance(route, Page) or route.claims(request)), None)
 
 

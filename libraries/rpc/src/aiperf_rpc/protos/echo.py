@@ -1,0 +1,19 @@
+"""Generated from echo.proto by libraries/rpc/tests/generate.py."""
+
+from aiperf_rpc.pool import load
+
+load(
+    globals(),
+    b'\n\necho.proto\x12\x0faiperf.simulate"\xb4\x01\n\x04Said\x12\x12\n\x04text\x18\x01'
+    b' \x01(\tR\x04text\x12\x14\n\x05times\x18\x02 \x01(\x05R\x05times\x12)\n\x04mood\x18\x03 \x01(\x0e2\x15'
+    b'.aiperf.simulate.MoodR\x04mood\x12\x12\n\x04data\x18\x04 \x01(\x0cR\x04data\x12'
+    b'\x16\n\x06number\x18\x05 \x01(\x03R\x06number\x12+\n\x05marks\x18\x06 \x03(\x0b2\x15.aiperf.'
+    b'simulate.MarkR\x05marks"0\n\x04Mark\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name'
+    b'\x12\x14\n\x05value\x18\x02 \x01(\x01R\x05value*\x1b\n\x04Mood\x12\t\n\x05PLAIN\x10\x00\x12\x08\n\x04LOU'
+    b'D\x10\x012\xe4\x01\n\x04Echo\x124\n\x04Once\x12\x15.aiperf.simulate.Said\x1a\x15.ai'
+    b'perf.simulate.Said\x126\n\x04Down\x12\x15.aiperf.simulate.Sai'
+    b'd\x1a\x15.aiperf.simulate.Said0\x01\x124\n\x02Up\x12\x15.aiperf.simula'
+    b'te.Said\x1a\x15.aiperf.simulate.Said(\x01\x128\n\x04Both\x12\x15.aiper'
+    b'f.simulate.Said\x1a\x15.aiperf.simulate.Said(\x010\x01b\x06prot'
+    b'o3'
+)
