@@ -15,7 +15,14 @@ ASK_S = 30.0
 
 
 class AskError(AiperfError):
-    """A server gave no whole answer.  The message names the server and the reason, without secrets."""
+    """A server gave no whole answer, or a call of gRPC failed.  The message names the server and the reason, without secrets.
+
+    code: the status of a failed call, as the HTTP status that says the same; None where no answer came.
+    """
+
+    def __init__(self, message: str, *hints: str, code: int | None = None) -> None:
+        super().__init__(message, *hints)
+        self.code = code
 
 
 class Reply(Struct, frozen=True):

@@ -113,7 +113,7 @@ class Asker:
             limit.cancel()
         reply = self._heard.reply(number, exchange.status)
         if error is not None:
-            raise AskError(f"{self.url} gives no answer to {request.path or '/'}: {error.message}")
+            raise AskError(f"{self.url} gives no answer to {request.path or '/'}: {error.message}", code=error.code)
         return reply
 
     def _late(self, exchange: Exchange, timeout_s: float) -> None:

@@ -8,13 +8,20 @@ from typing import Any
 import msgspec
 import pytest
 from aiperf import BadResponse, ConfigError, Delta, HttpRequest, Turn
+from aiperf.sdk.asking import ASK_S, AskError, Reply
 from aiperf.sdk.endpoint import encoded
 from aiperf_endpoint_kserve import Kserve
+from aiperf_endpoint_kserve.asking import SERVICE
 from aiperf_endpoint_kserve.contract import KserveContract, KserveJsonContract
 from aiperf_endpoint_kserve.options import KserveOptions
 from aiperf_endpoint_kserve.proto_form import MessageTexts
-from aiperf_endpoint_kserve.tensors import Listed, Tensor, raw, tensors_of
-from aiperf_rpc.protos.kserve import ModelInferRequest, ModelInferResponse, ModelStreamInferResponse
+from aiperf_endpoint_kserve.tensors import Listed, Tensor, raw, tensor, tensors_of
+from aiperf_rpc.protos.kserve import (
+    ModelInferRequest,
+    ModelInferResponse,
+    ModelMetadataResponse,
+    ModelStreamInferResponse,
+)
 
 TURN = Turn(("hello big world",), model="echo", max_tokens=3)
 STREAMED = KserveContract.transcript
@@ -49,22 +56,98 @@ def test_a_minimum_needs_a_length() -> None:
         Kserve(EXACT).encode(Turn(("Hi",), model="m"))
 
 
-def test_inputs_that_the_model_lacks_are_left_out_and_others_have_its_form() -> None:
+def test_others_have_the_form_that_the_model_lists() -> None:
     listed = {"text_input": Listed("BYTES", (-1, 1)), "seed": Listed("UINT64", (-1, 1)), "temperature": Listed("FP32", (1,))}
     turn = msgspec.structs.replace(TURN, extra={"temperature": 1, "seed": 7, "other": 1})
-    assert tensors_of(turn, "tensorrtllm", deterministic=False, inputs=listed) == [
+    values = tensors_of(turn, "tensorrtllm", deterministic=False)
+    assert [tensor(name, value, listed) for name, value in values.items() if name in listed] == [
         Tensor("text_input", "BYTES", ("hello big world",), (1, 1)), Tensor("temperature", "FP32", (1.0,), (1,)),
         Tensor("seed", "UINT64", (7,), (1, 1)),
     ]  # fmt: skip
 
 
+class Server:
+    """Answers each path, in the order of its replies; an exception is raised."""
+
+    url = "http://server:8000"
+    models: tuple[str, ...] = ("m",)
+
+    def __init__(self, scheme: str, *replies: Reply | Exception) -> None:
+        self.scheme, self._replies = scheme, list(replies)
+        self.paths: list[str] = []
+
+    def __call__(self, request: HttpRequest, *, timeout_s: float = ASK_S) -> Reply:
+        self.paths.append(request.path)
+        reply = self._replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+
+METADATA = {
+    "name": "m", "inputs": [{"name": "text_input", "datatype": "BYTES", "shape": [-1, 1]}], "outputs": [{"name": "out"}]
+}  # fmt: skip
+
+
+def told(scheme: str, metadata: dict[str, Any]) -> Reply:
+    if scheme == "http":
+        return Reply(200, msgspec.json.encode(metadata))
+    message = ModelMetadataResponse(name="m")
+    for each in metadata["inputs"]:
+        message.inputs.add(**each)
+    for each in metadata["outputs"]:
+        message.outputs.add(**each)
+    return Reply(200, messages=(message.SerializeToString(),))
+
+
+@pytest.mark.parametrize(("scheme", "path"), [("http", "/v2/models/m"), ("grpc", f"{SERVICE}/ModelMetadata")])
+def test_inputs_that_the_model_does_not_list_are_left_out_and_said_once(
+    scheme: str, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint, server = Kserve(), Server(scheme, told(scheme, METADATA))
+    endpoint.prepared = endpoint.prepare(server)
+    assert (server.paths, endpoint.prepared) == ([path], {"m": {"text_input": ["BYTES", [-1, 1]]}})
+    turn = msgspec.structs.replace(TURN, model="m", scheme="http")
+    sent = [msgspec.json.decode(endpoint.encode(turn).body)["inputs"] for _ in range(2)]
+    assert sent[0] == sent[1] == [{"name": "text_input", "shape": [1, 1], "datatype": "BYTES", "data": [TURN.text]}]
+    said = "the model 'm' has no input max_tokens, exclude_input_in_output: it is left out of the requests"
+    assert [record.getMessage() for record in caplog.records] == [said]
+    assert len(msgspec.json.decode(endpoint.encode(msgspec.structs.replace(turn, model="other")).body)["inputs"]) == 3
+
+
+@pytest.mark.parametrize(("scheme", "reply", "sentence"), [
+    ("http", Reply(404, b'{"error":"Request for unknown model: \'m\' is not found"}'), "has no model 'm': name one"),
+    ("grpc", AskError("no model", code=404), "has no model 'm': name one"),
+    ("http", told("http", {**METADATA, "inputs": [{"name": "image"}]}), "has no input 'text_input', but image"),
+    ("grpc", told("grpc", METADATA), "has no output 'text', but out"),
+])  # fmt: skip
+def test_a_model_that_cannot_be_asked_is_refused(scheme: str, reply: Reply | Exception, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        Kserve(KserveOptions(output_tensor="text")).prepare(Server(scheme, reply))
+
+
+@pytest.mark.parametrize(("scheme", "reply"), [
+    ("http", Reply(404, b"Not Found")), ("http", Reply(500, b"{}")), ("http", Reply(200, b"[]")), ("http", Reply(404, b"{}")),
+    ("grpc", AskError("not there", code=501)), ("grpc", Reply(200)), ("grpc", Reply(200, messages=(b"\x0a\xff",))),
+])  # fmt: skip
+def test_a_server_without_metadata_gets_all_tensors(scheme: str, reply: Reply | Exception) -> None:
+    assert Kserve().prepare(Server(scheme, reply)) == {}
+
+
+def test_a_server_that_is_not_ready_says_so() -> None:
+    yes, no = Reply(200, messages=(b"\x08\x01",)), Reply(200, messages=(b"",))
+    assert Kserve().unready(Server("grpc", yes, yes)) is None
+    assert Kserve().unready(Server("grpc", yes, no)) == "the model 'm' says that it isn't ready"
+    assert Kserve().unready(Server("grpc", no)) == "the server says that it isn't ready"
+    server = Server("http", Reply(200), Reply(503))
+    assert Kserve().unready(server) == "the model 'm' says that it isn't ready"
+    assert server.paths == ["/v2/health/ready", "/v2/models/m/ready"]
+
+
 @pytest.mark.parametrize(("datatype", "value"), [("UINT8", 256), ("FP32", 1e300), ("BOOL", "yes"), ("INT32", 0.5)])
 def test_a_value_that_no_input_can_have_is_refused(datatype: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=f"the model's input 'x' is of {datatype}, which can't have"):
-        tensors_of(
-            msgspec.structs.replace(TURN, extra={"x": value}), "tensorrtllm", deterministic=False,
-            inputs={"x": Listed(datatype, (1,))},
-        )  # fmt: skip
+        tensor("x", value, {"x": Listed(datatype, (1,))})
 
 
 def test_the_message_has_raw_contents_in_the_order_of_its_inputs() -> None:

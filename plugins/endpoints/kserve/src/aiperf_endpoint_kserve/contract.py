@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from aiperf.sdk.asking import Reply
 from aiperf.testing import EndpointContract
 
 from aiperf_endpoint_kserve import Kserve
@@ -20,6 +21,11 @@ class KserveJsonContract(EndpointContract):
     """MLServer over HTTP."""
 
     endpoint = Kserve()
+    replies = (Reply(200, messages=(bytes.fromhex(
+        "0a046563686f1201311a06707974686f6e22160a0a746578745f696e707574120542595445531a010122160a0a6d61785f746f6b656e731205494e54"
+        "33321a01012a170a0b746578745f6f7574707574120542595445531a0101"
+    ),)),)  # fmt: skip
+    ready = (Reply(200, messages=(b"\x08\x01",)),) * 2
     transcript: ClassVar[tuple[bytes, ...]] = (_json("hello"), _json(" big"), _json(" world"))
     answer = "hello big world"
     whole = _json("hello big world")

@@ -34,23 +34,18 @@ class Listed(NamedTuple):
     shape: tuple[int, ...]
 
 
-def tensors_of(turn: Turn, backend: str, *, deterministic: bool, inputs: Mapping[str, Listed] | None) -> list[Tensor]:
-    """The inputs of a turn as *backend* names them, extra inputs last.
-
-    *inputs*: those of the model, with their datatypes and numbers of dimensions; others are left out.  None: they are unknown.
+def tensors_of(turn: Turn, backend: str, *, deterministic: bool) -> dict[str, Any]:
+    """The values of a turn by the names of the inputs that *backend* has, extra inputs last.
 
     Raises:
-        ConfigError: *deterministic* without an output length, or a value that the datatype of its tensor can't have.
+        ConfigError: *deterministic* without an output length.
     """
     if deterministic and turn.max_tokens is None:
         raise ConfigError(
             "--output-tokens-mean-deterministic needs an output length, and a request has none",
             "give --osl, or output lengths in the data set",
         )
-    values = (_vllm if backend == "vllm" else _tensorrtllm)(turn, deterministic)
-    if inputs is None:
-        return [_tensor(name, value, None) for name, value in values.items()]
-    return [_tensor(name, value, inputs[name]) for name, value in values.items() if name in inputs]
+    return (_vllm if backend == "vllm" else _tensorrtllm)(turn, deterministic)
 
 
 def _tensorrtllm(turn: Turn, deterministic: bool) -> dict[str, Any]:
@@ -75,12 +70,15 @@ def _vllm(turn: Turn, deterministic: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _tensor(name: str, value: Any, listed: Listed | None) -> Tensor:
+def tensor(name: str, value: Any, inputs: Mapping[str, Listed] | None) -> Tensor:
     """A value as a tensor of one element, a list as one of several.
 
+    *inputs*: those of the model, with their datatypes and numbers of dimensions; None: they are unknown.
+
     Raises:
-        ConfigError: The datatype can't have it.
+        ConfigError: The datatype can't have the value.
     """
+    listed = None if inputs is None else inputs[name]
     values = tuple(value) if isinstance(value, list) else (value,)
     datatype = _datatype(values) if listed is None else listed.datatype
     rank = 1 if listed is None else max(1, len(listed.shape))
@@ -103,7 +101,7 @@ def _converted(name: str, value: Any, datatype: str) -> Any:
     Raises:
         ConfigError: It can't.
     """
-    if datatype == "BYTES":
+    if datatype not in (*INTEGERS, *FLOATS, "BOOL"):
         return value if isinstance(value, str) else msgspec.json.encode(value).decode()
     if datatype == "BOOL" and (isinstance(value, bool) or value in (0, 1)):
         return bool(value)
@@ -130,10 +128,10 @@ def _within(name: str, value: Any, datatype: str, form: str) -> Any:
 
 def raw(tensor: Tensor) -> bytes:
     """The values of a tensor as they stand in a request: little-endian, each text behind its length."""
-    if tensor.datatype == "BYTES":
-        texts = [text.encode() for text in tensor.values]
-        return b"".join(struct.pack("<I", len(text)) + text for text in texts)
+    form = INTEGERS.get(tensor.datatype) or FLOATS.get(tensor.datatype)
+    if form is not None:
+        return b"".join(struct.pack(form, value) for value in tensor.values)
     if tensor.datatype == "BOOL":
         return bytes(tensor.values)
-    form = INTEGERS.get(tensor.datatype) or FLOATS[tensor.datatype]
-    return b"".join(struct.pack(form, value) for value in tensor.values)
+    texts = [text.encode() for text in tensor.values]
+    return b"".join(struct.pack("<I", len(text)) + text for text in texts)
