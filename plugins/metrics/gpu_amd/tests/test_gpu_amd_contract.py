@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from aiperf_metric_gpu_amd.contract import GpuAmdContract
+from aiperf_metric_gpu_amd.contract import AmdElsewhereContract, GpuAmdContract
 
 
 class TestItKeepsTheContract(GpuAmdContract):
+    pass
+
+
+class TestTheWarningKeepsTheContract(AmdElsewhereContract):
     pass

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from aiperf_metric_gpu_nvml.contract import GpuNvmlContract
+from aiperf_metric_gpu_nvml.contract import GpuNvmlContract, NvmlElsewhereContract
 
 
 class TestItKeepsTheContract(GpuNvmlContract):
+    pass
+
+
+class TestTheWarningKeepsTheContract(NvmlElsewhereContract):
     pass

@@ -8,9 +8,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from aiperf.testing import TelemetryContract
+from aiperf.testing import HooksContract, TelemetryContract
 
 from aiperf_metric_gpu_amd import GpuAmd
+from aiperf_metric_gpu_amd.elsewhere import AmdElsewhere
 from aiperf_metric_gpu_amd.options import AmdOptions
 
 
@@ -59,3 +60,7 @@ class GpuAmdContract(TelemetryContract):
         vars(smi).update(AmdSmiTemperatureType=kinds, AmdSmiTemperatureMetric=kinds)
         monkeypatch.setitem(sys.modules, "amdsmi", smi)
         yield
+
+
+class AmdElsewhereContract(HooksContract):
+    hooks = AmdElsewhere

@@ -7,9 +7,10 @@ from typing import Any
 
 import pynvml
 import pytest
-from aiperf.testing import TelemetryContract
+from aiperf.testing import HooksContract, TelemetryContract
 
 from aiperf_metric_gpu_nvml import GpuNvml
+from aiperf_metric_gpu_nvml.elsewhere import NvmlElsewhere
 from aiperf_metric_gpu_nvml.options import NvmlOptions
 
 _VALUES = {"nvmlDeviceGetCount_v2": 1, "nvmlDeviceGetPowerUsage": 300_000, "nvmlDeviceGetTotalEnergyConsumption": 5_000_000}
@@ -44,3 +45,7 @@ class GpuNvmlContract(TelemetryContract):
         monkeypatch.setattr(pynvml, "nvmlLib", _Library())
         monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
         yield
+
+
+class NvmlElsewhereContract(HooksContract):
+    hooks = NvmlElsewhere
