@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "errors": "AiperfError BadDataset BadResponse BadTokenizer ConfigError PluginError UsageError",
-    "sdk.model": "Conversation Delta ErrorDetails HttpRequest Media Message Turn",
+    "sdk.model": "Conversation Delta ErrorDetails HttpRequest Media Message Part Turn",
     "sdk.endpoint": "Capabilities Endpoint in_band_error unreadable", "sdk.dataset": "Dataset DatasetContext",
     "sdk.tokenizer": "Tokenizer TokenizerSource", "sdk.grader": "Case Grade Grader",
     "sdk.telemetry": "Absent Digest Histogram Point Reading SeriesDeclaration SeriesKind SeriesTable TelemetryContext"
@@ -45,8 +45,8 @@ __all__ = [
     "ConfigError", "Conversation", "Dataset", "DatasetContext", "DatasetExporter", "Definition", "Delta", "Digest", "Driver",
     "DriverContext", "Endpoint", "ErrorDetails", "Evidence", "Exchange", "Exporter", "FetchError", "Fetched", "Figure",
     "Finding", "FindingLevel", "Grade", "Grader", "Histogram", "HttpRequest", "LiveEnd", "LiveFeed", "LiveRun", "LiveView",
-    "LocalProcess", "LogLine", "Measurement", "Media",
-    "Message", "Metric", "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "PerRequestMetric", "PhasePlan",
+    "LocalProcess", "LogLine", "Measurement", "Media", "Message", "Metric",
+    "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "Part", "PerRequestMetric", "PhasePlan",
     "Plan", "Plot", "PlotRun", "PlotSeries", "PluginError", "Point", "Ragged", "RawValues", "Reading", "Readings",
     "RecordBatch", "RequestView", "Result", "Run", "RunMetric", "Schedule", "ScheduleContext", "SeriesDeclaration",
     "SeriesKind", "SeriesTable", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot",
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
         Aggregation, Analysis, Metric, MetricDeclaration, MetricFamily, Needs, Over, PerRequestMetric, RequestView, RunMetric,
         Totals, Unit,
     )  # fmt: skip
-    from aiperf.sdk.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Turn
+    from aiperf.sdk.model import Conversation, Delta, ErrorDetails, HttpRequest, Media, Message, Part, Turn
     from aiperf.sdk.options import Options, option
     from aiperf.sdk.plan import PhasePlan, Plan
     from aiperf.sdk.plot import Axis, Figure, Plot, PlotRun, PlotSeries

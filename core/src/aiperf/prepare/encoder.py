@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from aiperf.errors import ConfigError
 from aiperf.prepare.conversations import check
 from aiperf.prepare.prompt_ids import PromptIds
 from aiperf.prepare.prompt_tokens import PromptTokens
 from aiperf.prepare.templates import BodyTemplate, Templates
-from aiperf.registry.third_party import blamed
+from aiperf.registry.third_party import blamed, load
 from aiperf.sdk.endpoint import Endpoint, completed, encoded
 from aiperf.sdk.model import Conversation, HttpRequest
 from aiperf.sdk.plan import Plan
@@ -49,6 +50,9 @@ class Encoder:
             return self._encoded(conversation)
         if template is None:
             requests = self._encoded(conversation)
+            if requests[0][0].parts:  # their bodies are divided by more than the text
+                self._templates = None
+                return requests
             other = self._encoded(self._templates.other(conversation))
             self._latest = self._templates.learn(kind, conversation.turns[0].text, requests[0], other[0])
             return requests
@@ -77,6 +81,15 @@ class Encoder:
         tokens = conversation.turns[0].input_tokens
         return None if tokens is None else (template, tokens)
 
+    def _check_parts(self) -> None:
+        """Refuse requests of several messages where the transport can't send them."""
+        who, transport = self._plan.plugins.endpoint.name, self._plan.plugins.transport
+        if not getattr(load(transport), "sends_parts", False):
+            raise ConfigError(
+                f"the endpoint type {who!r} sends several messages in a request, and the transport {transport.name!r} can't",
+                "name one that can with --transport",
+            )
+
     def _encoded(self, conversation: Conversation) -> list[list[HttpRequest]]:
         check(conversation, self._endpoint.capabilities, self._plan.plugins.endpoint.name)
         target, requests, later = self._plan.target, [], conversation
@@ -93,5 +106,7 @@ class Encoder:
                 turn = completed(shown, 0, target, model)
                 with blamed(self._plan.plugins.endpoint, f"can't encode turn {index} of conversation {conversation.id!r}"):
                     by_model.append(encoded(self._endpoint, turn, target.given_path))
+                if by_model[-1].parts:
+                    self._check_parts()
             requests.append(by_model * (len(target.models) // len(by_model)))
         return requests

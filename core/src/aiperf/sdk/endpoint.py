@@ -18,7 +18,7 @@ from aiperf.sdk.bad_answers import decoded, in_band_error, unreadable
 from aiperf.sdk.exchanges import Answered, Done, Drained, Follow
 from aiperf.sdk.framing import Framing, ServerSentEvents
 from aiperf.sdk.headers import merged
-from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, ToolCall, Turn
+from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, ToolCall, Turn, joined
 from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
@@ -396,7 +396,7 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
 
     Raises:
         TypeError: The endpoint returned something else.
-        ValueError: Its path is none, or it is drained and nothing reads the answer.
+        ValueError: Its path is none, it is drained and nothing reads the answer, or its parts are wrong.
     """
     request = endpoint.encode(turn)
     if not isinstance(request, HttpRequest):
@@ -411,8 +411,8 @@ def encoded(endpoint: Endpoint, turn: Turn, path: str | None = None) -> HttpRequ
     if path != request.path or turn.headers:
         request = replace(request, path=path, headers=merged(request.headers, turn.headers))
     if payload is None:
-        return request
-    return replace(request, body=payload if isinstance(payload, bytes) else msgspec.json.encode(payload))
+        return joined(request)
+    return replace(request, parts=(), body=payload if isinstance(payload, bytes) else msgspec.json.encode(payload))
 
 
 __all__ = [

@@ -5,11 +5,12 @@ All types are frozen msgspec structures and cheap to import, because workers use
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from aiperf.redaction import scrubbed
 
@@ -254,11 +255,23 @@ class Conversation(Struct, frozen=True, omit_defaults=True):
         return (*self.prelude, *(message for turn in turns[start:] for message in (*turn.before, *turn.own)))
 
 
+class Part(Struct, frozen=True):
+    """One message of a request that sends several.
+
+    after_s: wait before it, in seconds, behind the one before; the first waits behind the request's head.
+    """
+
+    data: bytes
+    after_s: float = 0.0
+
+
 class HttpRequest(Struct, frozen=True):
     """A request: a path below the base URL, a body and the headers that the endpoint adds.
 
     drain: the bytes of a good answer (2xx) are counted and stamped, and neither held in memory nor journaled, for answers that
     are long and that nobody reads, such as films; ``Endpoint.drained`` says what they were.
+    parts: messages that are sent one after the other, while the answer is read, for transports that can (``sends_parts``);
+    *body* is then b"" or all of them joined, and nothing but them is sent.
     """
 
     path: str
@@ -267,6 +280,7 @@ class HttpRequest(Struct, frozen=True):
     content_type: str = "application/json"
     method: str = "POST"
     drain: bool = False
+    parts: tuple[Part, ...] = ()
 
 
 class ToolCall(Struct, frozen=True, omit_defaults=True):
@@ -327,6 +341,22 @@ class ErrorDetails(Struct, frozen=True, omit_defaults=True):
         return ErrorDetails(scrubbed(self.message, secrets), kind, self.code, cause)
 
 
+def joined(request: HttpRequest) -> HttpRequest:
+    """The request, with the parts in its body where it has parts.
+
+    Raises:
+        ValueError: A wait before a part is negative or endless, or the body is something else.
+    """
+    if not request.parts:
+        return request
+    if any(not 0 <= part.after_s < math.inf for part in request.parts):
+        raise ValueError("a part has an after_s below 0, or without end")
+    body = b"".join(part.data for part in request.parts)
+    if request.body not in (b"", body):
+        raise ValueError("a request has parts, and a body that is not all of them joined")
+    return structs.replace(request, body=body)
+
+
 def join_url(base: str, path: str) -> str:
     """The URL of a request: *path* appended to *base*, without repeating its end.
 
@@ -361,5 +391,5 @@ def asks_several(body: object) -> bool:
 
 __all__ = [
     "HIDDEN", "LENGTH_FIELDS", "REFUSAL", "REFUSED", "STILL_COMING", "Answers", "Conversation", "Delta", "ErrorDetails",
-    "HttpRequest", "Media", "Message", "ToolCall", "Turn", "asks_several", "join_url", "names",
+    "HttpRequest", "Media", "Message", "Part", "ToolCall", "Turn", "asks_several", "join_url", "joined", "names",
 ]  # fmt: skip

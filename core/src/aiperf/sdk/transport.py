@@ -7,7 +7,7 @@ worker's measuring loop, so it must not block, parse answers or log per request.
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -58,6 +58,8 @@ class Shape(Struct, frozen=True, weakref=True):
     url: absolute.  headers: in sending order, secrets included; the transport adds Host, Content-Length, ``X-Request-ID``
     and, under each name of *session_headers*, the session's id.  drain: nobody keeps the bytes of good answers (2xx), which may
     be longer than ``TransportSettings.most_bytes``.
+    parts: of a body that is several messages, bytes and ns to wait before each; they are sent one after the other, while the
+    answer is read.  Transports whose class says ``sends_parts`` alone get such shapes.
     """
 
     url: str
@@ -65,6 +67,7 @@ class Shape(Struct, frozen=True, weakref=True):
     session_headers: tuple[str, ...]
     method: str = "POST"
     drain: bool = False
+    parts: tuple[tuple[int, int], ...] = ()
 
     def drains(self, status: int) -> bool:
         """Whether nobody keeps the bytes of an answer with this status."""
@@ -83,6 +86,7 @@ class TransportSettings(Struct, frozen=True):
     end_s: an event stream that is still open so long after END_MARKER is over.
     event_mark: bytes that stand once in each event of a stream, so that a read with more of them is one of several events; b""
     where there are none.  None: streams are server-sent events, known by their content type; else every answer is a stream.
+    options: the transport plugin's own (``options_model`` of its manifest), None where it declares none.
     """
 
     urls: tuple[str, ...]
@@ -99,6 +103,7 @@ class TransportSettings(Struct, frozen=True):
     end_s: float = 1.0
     head_s: float = 30.0
     event_mark: bytes | None = None
+    options: Any = None
 
 
 def socket_path(url: str, bases: Iterable[str]) -> tuple[str, str]:
@@ -236,19 +241,30 @@ class Transport(Protocol):
         """
 
     def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
-        """Drop the exchange and close its connection; ``done(exchange, error)`` is called before this returns."""
+        """End the exchange for the server, too; ``done(exchange, error)`` is called before this returns.
+
+        Where the connection carries nothing else, it is closed; one that other exchanges share stays open (RST_STREAM).
+        """
 
     async def close(self) -> None: ...
 
     # changing_bodies, a bool of the class, is optional: where it is true, the body of a later turn may be a bytearray, which
     # the kernel changes once the exchange is over and its session goes on.  Other transports get a copy.
 
+    # sends_parts, a bool of the class, is optional: where it is true, requests may be of several messages (``Shape.parts``);
+    # ``Exchange.sent_ns`` is then of the head, and ``Exchange.sent_end_ns`` of the last message.
+
     # part(session_id), of a transport with sticky connections, is optional: close the idle connection of a session whose last
     # request took several exchanges, of which none was ``final``.
 
     @property
     def statistics(self) -> dict[str, int]:
-        """Counters for the measurement section: ``stamps_missing``, ``coalesced_reads``, ``opened``."""
+        """Counters for the measurement section: ``stamps_missing``, ``coalesced_reads``, ``opened``.
+
+        Where exchanges share connections also ``multiplexers``, 1; ``streams_per_connection``, the most exchanges at once on
+        one; ``window_stalls``, how often the server's windows held a request up, and ``window_stalled_ns``, for how long a
+        connection had something that they held up.
+        """
 
 
 @runtime_checkable

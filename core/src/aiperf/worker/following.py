@@ -19,7 +19,7 @@ from aiperf.rundir.journal import DRAINED
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Session
 from aiperf.sdk.exchanges import Answered, Done, Follow
-from aiperf.sdk.model import ErrorDetails, HttpRequest
+from aiperf.sdk.model import ErrorDetails, HttpRequest, joined
 from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, STREAMED, Exchange, Shape, Transport
 from aiperf.worker.draining import Drain
 from aiperf.worker.requests import Requests
@@ -223,15 +223,15 @@ class Following:
             shape = self._requests.contents.shape_of(session, request)
         if step.keep:
             chain.kept = answer
-        chain.step = step
+        chain.step, body = step, joined(step.request).body
         if not step.after_s:
-            return lambda: self._start(chain, shape, step.request.body)
+            return lambda: self._start(chain, shape, body)
         # Requests that began together would ask together, for ever: each waits half of the interval to one and a half.
         label = f"follow:{session.phase}:{session.turn}:{len(chain.legs)}"
         wait_s = min(_LONGEST_S, step.after_s * (0.5 + uniform(self._seed, label, session.number)))
 
         def wait() -> None:
-            chain.timer = self._loop.call_later(wait_s, self._start, chain, shape, step.request.body)
+            chain.timer = self._loop.call_later(wait_s, self._start, chain, shape, body)
 
         return wait
 

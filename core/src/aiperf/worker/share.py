@@ -139,6 +139,7 @@ def make_share(
         target.urls, target.tls, target.reuse, target.sticky, keep_heads=plan.output.keeps_requests or following is not None,
         family=environment.ip_version(), trust_env=environment.trust_env(),
         event_mark=event_mark(endpoint.framing, asked=target.streaming),
+        options=plan.plugins.options_of(plan.plugins.transport),
     )  # fmt: skip
     share = Share(plan, place, logbook, requests, progress)
     sink = following or requests.sink

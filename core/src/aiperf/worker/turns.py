@@ -19,7 +19,7 @@ from aiperf.sdk.driver import Session
 from aiperf.sdk.endpoint import Endpoint, Reader, completed, encoded, filled, prompt
 from aiperf.sdk.framing import Framing, Whole, accept, is_stream
 from aiperf.sdk.headers import merged
-from aiperf.sdk.model import Answers, Delta, HttpRequest, Message, Turn, join_url
+from aiperf.sdk.model import Answers, Delta, HttpRequest, Message, Turn, join_url, joined
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.sse import Event, Messages
 from aiperf.sdk.transport import MESSAGES, STREAMED, Exchange, Shape
@@ -144,7 +144,8 @@ class Turns:
             if changed is not prepared:
                 headers = merged({**shape.headers, "Content-Type": changed.content_type}, changed.headers)
                 url = shape.url if changed.path == prepared.path else join_url(plan.target.urls[session.url], changed.path)
-                return changed.body, Shape(url, headers, shape.session_headers, changed.method, changed.drain), changed.body
+                body, cuts = joined(changed).body, shape_of(changed).parts
+                return body, Shape(url, headers, shape.session_headers, changed.method, changed.drain, cuts), body
         elif self._continuing is not None and not (session.last or script.outline.alone):
             with suppress(Exception):  # code of a plugin; the next turn is encoded whole, too
                 script.grown = self._continuing.begin(request, turn, prepared.body, counted)
@@ -164,7 +165,7 @@ class Turns:
         taken = {name.lower() for name in self._session_headers}
         headers = {name: value for name, value in headers.items() if name.lower() not in taken}
         whole = stored.path if "://" in stored.path[:8] else join_url(url, stored.path)
-        return Shape(whole, headers, self._session_headers, stored.method, stored.drain)
+        return Shape(whole, headers, self._session_headers, stored.method, stored.drain, stored.parts)
 
     def log(self, exchange: Exchange, body: Any) -> None:
         """Journal the request, secrets redacted; *body* as :meth:`encode` says, None where the store has it."""

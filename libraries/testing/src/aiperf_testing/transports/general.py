@@ -9,6 +9,7 @@ from time import monotonic_ns
 from typing import Any, ClassVar
 
 import msgspec
+import pytest
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import TlsPlan
 from aiperf.sdk.transport import NO_STAMP, REFUSED, Exchange, Shape, Transport, TransportSettings
@@ -31,13 +32,13 @@ class Act:
 
     def __init__(self, transport: Transport, ear: Ear, url: str, body: bytes) -> None:
         self.transport, self.ear = transport, ear
-        self._shape, self._body = Shape(url, {"User-Agent": "contract/1"}, ("X-Correlation-ID",)), body
+        self._shape, self.body = Shape(url, {"User-Agent": "contract/1"}, ("X-Correlation-ID",)), body
         self._made = 0
 
     def exchange(self) -> Exchange:
         number = self._made
         self._made = number + 1
-        return Exchange(number, self._shape, self._body, f"request-{number}", f"session-{number}", monotonic_ns())
+        return Exchange(number, self._shape, self.body, f"request-{number}", f"session-{number}", monotonic_ns())
 
     async def over(self, exchange: Exchange) -> ErrorDetails | None:
         """How the exchange ended."""
@@ -195,6 +196,39 @@ class GeneralTests(OnStage):
             )
 
         self.act("silence", scene)
+
+    def test_an_abort_ends_no_other_exchange(self) -> None:
+        async def scene(act: Act) -> None:
+            exchanges = [act.exchange() for _ in range(4)]
+            for exchange in exchanges:
+                act.transport.send(exchange)
+            while not all(exchange.sent_end_ns for exchange in exchanges):
+                await asyncio.sleep(0.001)
+            act.transport.abort(exchanges[1], ErrorDetails("given up", type="Abort"))
+            await asyncio.sleep(0.02)
+            assert list(act.ear.ends) == [1], (
+                unlike(list(act.ear.ends), [1], "end the exchange that is aborted, and leave those beside it")
+            )
+
+        self.act("silence", scene)
+
+    def test_parts_are_sent_one_after_the_other(self) -> None:
+        if not getattr(type(self).transport, "sends_parts", False):
+            pytest.skip("its requests are of one piece: the class does not say sends_parts")
+
+        async def scene(act: Act) -> None:
+            exchange = act.exchange()
+            exchange.body = act.body * 3
+            size, wait_ns = len(act.body), 10_000_000
+            exchange.shape = msgspec.structs.replace(exchange.shape, parts=((size, 0), (size, wait_ns), (size, wait_ns)))
+            act.transport.send(exchange)
+            assert await act.over(exchange) is None, "a request failed on a good server: its exchange must end with None"
+            took_ns = exchange.sent_end_ns - exchange.sent_ns
+            assert took_ns >= 2 * wait_ns, (
+                unlike(took_ns, f"{2 * wait_ns} or more", "wait before each part, and stamp sent_end_ns when the last has left")
+            )
+
+        self.act("answer", scene)
 
     def test_an_abort_right_behind_the_send_ends_it_too(self) -> None:
         async def scene(act: Act) -> None:

@@ -271,7 +271,7 @@ def _encrypted(error: ErrorDetails, plan: Plan) -> str:
 
 
 def _http2(error: ErrorDetails, plan: Plan) -> str:
-    return f"the server at {_urls(plan)} speaks HTTP/2 alone: switch HTTP/1.1 on there, or put a proxy that speaks it before it"
+    return f"the server at {_urls(plan)} speaks HTTP/2 alone: give --transport http2, or switch HTTP/1.1 on there"
 
 
 def _encoded(error: ErrorDetails, plan: Plan) -> str:

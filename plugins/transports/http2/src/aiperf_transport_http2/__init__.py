@@ -1,0 +1,265 @@
+"""HTTP/2 and gRPC on non-blocking sockets: many streams on a connection, every read stamped by the operating system."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import weakref
+from collections import deque
+from functools import partial
+from time import monotonic_ns
+
+from aiperf.sdk.environment import socket_options
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.transport import Exchange, Shape, Sink, TransportSettings
+from aiperf_http2.grpc import MOST_MESSAGE_BYTES
+from aiperf_transport_sockets.counts import SO_TIMESTAMPNS
+from aiperf_transport_sockets.origins import Origin, origin_key, resolve
+from aiperf_transport_sockets.poller import Poller, ReaderPoller, chosen_reader
+
+from aiperf_transport_http2.calls import Call
+from aiperf_transport_http2.link import Link
+from aiperf_transport_http2.options import STREAMS, Http2Options
+from aiperf_transport_http2.requests import Http2Head
+
+_REPORT_NS = 200_000
+"""For so long answers are reported before what follows them is written, and the loop continues."""
+_WARM_AT_ONCE = 128
+"""Connections that are opened together ahead of the load."""
+_WARM_S = 2.0
+
+
+class Http2Transport:
+    """HTTP/2 with prior knowledge, or as ALPN agrees; registered as ``http2`` under ``aiperf.transports``.
+
+    A request is a gRPC call where its content type is ``application/grpc``: body and answer are messages, which are framed
+    here, and the status is read in the trailers.
+
+    most_streams: on a connection, as the option says.  limits: the servers'.  links: open connections.  finished: exchanges
+    that are over and not yet reported.
+    """
+
+    # More than 20 attributes: the settings, counters and connections of one transport.
+
+    stamps = "kernel"
+    sends_parts = True
+
+    def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
+        self.settings, self.sink, self.loop = settings, sink, loop
+        options = settings.options
+        self.most_streams: int = options.streams_per_connection if isinstance(options, Http2Options) else STREAMS
+        if not settings.reuse:
+            self.most_streams = 1
+        self.limits: dict[Origin, int] = {}
+        self.most_message_bytes = MOST_MESSAGE_BYTES
+        self.stamped = settings.stamps and SO_TIMESTAMPNS != 0
+        self.socket_options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *socket_options()]
+        if self.stamped:
+            self.socket_options.append((socket.SOL_SOCKET, SO_TIMESTAMPNS, 1))
+        self.links: set[Link] = set()
+        self.finished: deque[tuple[Exchange, ErrorDetails | None]] = deque()
+        self.stamps_missing = self.coalesced_reads = self.opened = self.stalled_ns = 0
+        self._stalls = 0
+        self._room: dict[Origin, dict[Link, None]] = {}
+        self._origins: dict[tuple[str, str, int], Origin] = {}
+        self._heads: dict[int, Http2Head] = {}
+        self._by_session: dict[str, Link] | None = {} if settings.sticky else None
+        self._stamping: socket.socket | None = None
+        self._reporting = self._soon = False
+        self._unwritten: dict[Link, None] = {}
+        self.reader = chosen_reader()
+        self.poller = Poller(loop, self.settle) if self.reader is None else ReaderPoller(loop, self.settle, self.reader)
+        self._checking: asyncio.TimerHandle | None = None
+
+    @property
+    def streams_in_force(self) -> int:
+        """Requests at once on a connection: the option's, or the lowest limit of a server."""
+        return min([self.most_streams, *self.limits.values()])
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        pauses, paused_ns = (0, 0) if self.reader is None else self.reader.pauses
+        stalls = self._stalls + sum(link.http.outbox.stalls for link in self.links)
+        return {
+            "stamps_missing": self.stamps_missing, "coalesced_reads": self.coalesced_reads, "opened": self.opened,
+            "readers": 1, "compiled_readers": int(self.reader is not None), "reader_pauses": pauses,
+            "reader_paused_ns": paused_ns, "multiplexers": 1, "streams_per_connection": self.streams_in_force,
+            "window_stalls": stalls, "window_stalled_ns": self.stalled_ns,
+        }  # fmt: skip
+
+    # Opening and closing
+
+    async def open(self) -> None:
+        if self.stamped:
+            # Linux enables stamping globally with the first socket that asks, and lazily: keep such a socket open.
+            self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self._stamping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        for url in self.settings.urls:
+            await resolve(self._origin(url), self.settings, self.loop, ("h2",))
+        self._check()
+
+    async def warm(self, connections: int) -> None:
+        """Open so many connections that *connections* requests have room on them."""
+        if not self.settings.reuse or self.settings.sticky:
+            return
+        for origin in self._origins.values():
+            until = self.loop.time() + _WARM_S
+            while origin.error is None and not origin.failed and self.loop.time() < until:
+                links = [link for link in self.links if link.origin is origin]
+                missing = connections - sum(max(0, link.room) for link in links)
+                if missing > 0:
+                    for _ in range(min(_WARM_AT_ONCE, -(-missing // max(1, self.streams_in_force)))):
+                        self._new_link(origin)
+                elif all(link.ready for link in links):
+                    break
+                await asyncio.sleep(0.001)
+
+    async def close(self) -> None:
+        if self._checking is not None:
+            self._checking.cancel()
+        for link in list(self.links):
+            link.close()
+        self.poller.close()
+        if self._stamping is not None:
+            self._stamping.close()
+            self._stamping = None
+
+    def _check(self) -> None:
+        """Look after connections without news, about once a second."""
+        now_ns, wait_s = monotonic_ns(), min(1.0, self.settings.end_s, self.settings.connect_s)
+        for link in list(self.links):
+            link.check(now_ns)
+        self.settle()
+        self._checking = self.loop.call_later(wait_s, self._check)
+
+    # Sending
+
+    def send(self, exchange: Exchange) -> None:
+        head = self._heads.get(id(exchange.shape)) or self._new_head(exchange.shape)
+        error = head.origin.error or (ErrorDetails(head.fault, type="InvalidMetadata") if head.fault else None)
+        if error is not None:
+            self.finished.append((exchange, error))
+            self.settle_soon()
+            return
+        self.place(Call(exchange, head))
+
+    def place(self, call: Call) -> None:
+        """Have a connection carry a call: one with room, or a new one."""
+        origin, link = call.head.origin, None
+        if self._by_session is not None:
+            link = self._by_session.pop(call.exchange.session_id, None)
+        elif self.settings.reuse:
+            link = next(iter(self._room.get(origin, ())), None)
+        link = link or self._new_link(origin)
+        link.take(call)
+        if link.room <= 0:
+            self.is_full(link)
+        if self._reporting:
+            self._unwritten[link] = None
+        else:
+            link.flush()
+
+    def _new_link(self, origin: Origin) -> Link:
+        link = Link(self, origin)
+        self.links.add(link)
+        self.has_room(link)
+        link.wire.dial()
+        return link
+
+    def request_headers(self, exchange: Exchange) -> list[tuple[str, str]]:
+        """The headers of the request as they would be written, pseudo fields first."""
+        head = Http2Head(exchange.shape, self._origin(exchange.shape.url))
+        return [*head.fields.fields, *head.varying(exchange)]
+
+    def _new_head(self, shape: Shape) -> Http2Head:
+        """The head of a shape not seen before; it is dropped with the shape, because a hook may give every request its own."""
+        head = self._heads[id(shape)] = Http2Head(shape, self._origin(shape.url))
+        head.shape = weakref.ref(shape, partial(self._heads.pop, id(shape)))
+        return head
+
+    def _origin(self, url: str) -> Origin:
+        key = origin_key(url)
+        if key not in self._origins:
+            self._origins[key] = Origin(*key)
+        return self._origins[key]
+
+    # Ending
+
+    def abort(self, exchange: Exchange, error: ErrorDetails | None) -> None:
+        call = exchange.connection
+        if isinstance(call, Call) and call.link is not None:
+            link = call.link
+            link.drop(call)
+            link.flush()
+        elif call is None:  # its end waits to be told
+            left = [each for each in self.finished if each[0] is not exchange]
+            self.finished.clear()
+            self.finished.extend(left)
+        exchange.connection = None
+        self.sink.done(exchange, error)
+
+    def part(self, session_id: str) -> None:
+        """Close the idle connection of a session of its own."""
+        link = None if self._by_session is None else self._by_session.pop(session_id, None)
+        if link is not None:
+            link.close()
+
+    def settle(self) -> None:
+        """Report the answers that the last reads completed.
+
+        Behind the reads, not among them: a report is followed by a send, and a socket that waits for its read meanwhile may
+        find the next chunk merged into the one it holds.  What follows the reports is written together.
+        """
+        self._soon = False
+        if not self.finished or self._reporting:
+            return
+        finished, until_ns = self.finished, monotonic_ns() + _REPORT_NS
+        self._reporting = True
+        try:
+            while finished:
+                exchange, error = finished.popleft()
+                self.sink.done(exchange, error)
+                if monotonic_ns() > until_ns:
+                    self.settle_soon()
+                    break
+        finally:
+            self._reporting = False
+            unwritten, self._unwritten = self._unwritten, {}
+            for link in unwritten:
+                link.flush()
+
+    def settle_soon(self) -> None:
+        """Report what has ended outside of reads."""
+        if not self._soon:
+            self._soon = True
+            self.loop.call_soon(self.settle)
+
+    # For links
+
+    def has_room(self, link: Link) -> None:
+        """A link may carry more, or fewer than it did."""
+        if self._by_session is None and self.settings.reuse and link.room > 0:
+            self._room.setdefault(link.origin, {})[link] = None
+        else:
+            self.is_full(link)
+
+    def is_full(self, link: Link) -> None:
+        """A link carries no more for now."""
+        self._room.get(link.origin, {}).pop(link, None)
+
+    def released(self, link: Link, exchange: Exchange, *, failed: bool) -> None:
+        """A call on a link is over."""
+        if self._by_session is not None and not (failed or exchange.final or link.closed):
+            self._by_session[exchange.session_id] = link
+        elif self._by_session is not None or not self.settings.reuse:
+            link.retired = True
+
+    def forget(self, link: Link) -> None:
+        """A link is closed."""
+        self.links.discard(link)
+        self.is_full(link)
+        self._unwritten.pop(link, None)
+        self._stalls += link.http.outbox.stalls
+
+
+__all__ = ["Http2Options", "Http2Transport"]

@@ -1,0 +1,181 @@
+"""One request and its answer on a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.transport import MOST_INTERIM, NO_STAMP, STREAMED, Exchange
+from aiperf_http2 import DataReceived, Fields, HeadersReceived, Http2Stream
+from aiperf_http2.grpc import (
+    CONTENT_TYPE,
+    MessageError,
+    MessageReader,
+    decoded_message,
+    framed,
+    http_code,
+    status_name,
+    status_of_http,
+)
+
+if TYPE_CHECKING:
+    from aiperf_transport_http2 import Http2Transport
+    from aiperf_transport_http2.link import Link
+    from aiperf_transport_http2.requests import Http2Head
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+_TAIL_BYTES = 64
+"""The end of a stream that is kept, to see its end marker."""
+
+
+class Call:
+    """An exchange on its way.
+
+    link, stream: what carries it, None while nothing does.  start: bytes written to the wire before its first.
+    begun: a byte of its answer has come.  resent: it went to a second stream already.
+    pieces: bytes of the answer in the current read.  tail: the last bytes of an event stream, as of *read_ns*.
+    waiting: the timer of the next part, until *due_ns*.  part: number of parts written.
+    """
+
+    __slots__ = (
+        "_expected", "_interim", "_messages", "_whole", "begun", "due_ns", "exchange", "head", "link", "over", "part", "pieces",
+        "read_ns", "resent", "sent_bytes", "start", "stream", "tail", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, exchange: Exchange, head: Http2Head) -> None:
+        self.exchange, self.head = exchange, head
+        self.resent = self.over = False
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Begin from the first byte: no stream carries it."""
+        self.link: Link | None = None
+        self.stream: Http2Stream | None = None
+        self.waiting: asyncio.TimerHandle | None = None
+        self.begun = self._whole = False
+        self.start = self.part = self.due_ns = self.sent_bytes = self.read_ns = self._interim = 0
+        self.pieces: list[bytes] = []
+        self.tail = b""
+        self._messages: MessageReader | None = None
+        self._expected: int | None = None
+
+    def next_part(self) -> tuple[bytes | memoryview, bool]:
+        """The next part of the body as it stands in DATA frames, and whether it is the last."""
+        body, parts = self.exchange.body, self.head.parts
+        if not parts:
+            return framed(body) if self.head.grpc else body, True
+        size = parts[self.part][0]
+        data = bytes(memoryview(body)[self.sent_bytes : self.sent_bytes + size])
+        self.part += 1
+        self.sent_bytes += size
+        return framed(data) if self.head.grpc else data, self.part == len(parts)
+
+    # Answers
+
+    def headed(self, event: HeadersReceived, transport: Http2Transport, read_ns: int) -> ErrorDetails | None:
+        """A head, or trailers; an error ends the exchange."""
+        exchange, fields = self.exchange, event.fields
+        self.begun = True
+        if event.trailers:
+            return self.trailed(fields, transport)
+        status = int(fields[0][1])
+        if status < 200:
+            self._interim += 1
+            too_many = self._interim > MOST_INTERIM
+            return _not_http(f"more than {MOST_INTERIM} interim answers (1xx) before the one that counts") if too_many else None
+        exchange.status, exchange.ack_ns = status, read_ns
+        kind, encoded = "", False
+        for name, value in fields:
+            if name == "content-type":
+                kind = value.lower()
+            elif name == "content-length" and value.isdigit():
+                self._expected = int(value)
+            elif name == "content-encoding":
+                encoded = True
+        calls = self.head.grpc and kind.startswith(CONTENT_TYPE)
+        if calls:
+            self._messages = MessageReader(min(transport.most_message_bytes, transport.settings.most_bytes))
+        elif kind.startswith("text/event-stream"):
+            exchange.flags |= STREAMED
+        odd = not calls and (encoded or not (exchange.flags & STREAMED or "json" in kind))
+        if transport.settings.keep_heads or odd or status >= 300:
+            reason = _PHRASES.get(status, f"HTTP {status}")
+            transport.sink.head(exchange, status, reason, [field for field in fields if field[0][0] != ":"])
+        if event.end and self.head.grpc and (calls or status < 300):
+            return self.trailed(fields[1:], transport)  # trailers alone: they stand in the head
+        return None
+
+    def data(self, event: DataReceived, transport: Http2Transport, kernel_ns: int, read_ns: int) -> ErrorDetails | None:
+        """A piece of the body; an error ends the exchange."""
+        exchange, data = self.exchange, event.data
+        exchange.bytes_received += len(data)
+        if not kernel_ns and transport.stamped:
+            exchange.flags |= NO_STAMP
+        if self._messages is not None:
+            try:
+                for message in self._messages.feed(data):
+                    transport.sink.message(exchange, message, kernel_ns, read_ns)
+            except MessageError as error:
+                return ErrorDetails(str(error), type="BadMessage")
+        elif data:
+            self.pieces.append(data)
+        if exchange.bytes_received > transport.settings.most_bytes and not exchange.shape.drains(exchange.status):
+            return ErrorDetails(f"the answer is longer than {transport.settings.most_bytes:,} bytes", type="AnswerTooLong")
+        return None
+
+    def flush(self, transport: Http2Transport, kernel_ns: int, read_ns: int, hidden: int) -> None:
+        """Hand on what the current read has of the body: one chunk for one read."""
+        pieces = self.pieces
+        if pieces:
+            body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            pieces.clear()
+            if self.exchange.flags & STREAMED:
+                self.tail, self.read_ns = (self.tail + body)[-_TAIL_BYTES:], read_ns
+            transport.sink.chunk(self.exchange, body, kernel_ns, read_ns, hidden)
+
+    def trailed(self, fields: Fields, transport: Http2Transport) -> ErrorDetails | None:
+        """Trailers; for gRPC the status of the call."""
+        self._whole = True
+        if self.head.grpc:
+            fields = [(name, decoded_message(value) if name == "grpc-message" else value) for name, value in fields]
+        if fields:
+            transport.sink.trailers(self.exchange, list(fields))
+        return self._status_error(dict(fields)) if self.head.grpc else None
+
+    def _status_error(self, trailers: dict[str, str]) -> ErrorDetails | None:
+        text = trailers.get("grpc-status", "")
+        if not text.isascii() or not text.isdigit():
+            return _no_status(text)
+        status = int(text)
+        if not status:
+            if self._messages is not None and self._messages.cut:
+                return ErrorDetails("the answer ends inside a message", type="BadMessage")
+            return None
+        name = status_name(status)
+        return ErrorDetails(trailers.get("grpc-message") or name, type=name, code=http_code(status))
+
+    def ended(self) -> ErrorDetails | None:
+        """The stream has ended: what is wrong with the answer as a whole, apart from what its trailers say."""
+        exchange = self.exchange
+        if not self.head.grpc:
+            expected = self._expected
+            if expected is None or self.head.method == "HEAD" or expected == exchange.bytes_received:
+                return None
+            message = f"the answer has {exchange.bytes_received:,} bytes, and its Content-Length says {expected:,}"
+            return ErrorDetails(message, type="InvalidHttpResponse")
+        if self._whole or exchange.status >= 300:
+            return None  # the status of HTTP says what is wrong
+        if self._messages is None:
+            return ErrorDetails("the answer is not of gRPC, by its content type", type="InvalidGrpcAnswer")
+        return _no_status("")
+
+
+def _no_status(text: str) -> ErrorDetails:
+    said = f"has the grpc-status {text!r}" if text else "ends without grpc-status"
+    return ErrorDetails(f"the answer {said}", type="InvalidGrpcAnswer", code=http_code(status_of_http(200)))
+
+
+def _not_http(reason: str) -> ErrorDetails:
+    return ErrorDetails(f"not HTTP: {reason}", type="InvalidHttpResponse")
