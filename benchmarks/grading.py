@@ -188,7 +188,7 @@ def graded_in_s(folder: Path, processes: int, answers: int) -> float:
     from aiperf_reducer_columns.reduce.grader_pool import GraderPool
 
     ref = PluginRef("graders", "waits", "bench_letters:Waits", "bench-letters", "1.0")
-    pool = GraderPool(ref, None, folder / "grader.log", most=processes, limit_s=60.0)
+    pool = GraderPool(ref, None, folder / "grader.log", folder / "scratch", most=processes, limit_s=60.0)
     case: Callable[[], Case] = lambda: reasoned("A", "", "A")  # noqa: E731
     began, left = time.monotonic(), answers
     for number in range(answers):

@@ -26,6 +26,7 @@ from aiperf_command_validate.results import check
 from aiperf_command_validate.schemas import schemas
 from aiperf_dataset_mmlu.dataset import Mmlu
 from aiperf_dataset_public.testing import Repository, running_hub
+from aiperf_grading.engine import installed
 from aiperf_testing.manifests import row_of
 from program import Program
 
@@ -184,6 +185,9 @@ def played(teacher: Teacher, folder: Path, cases: list[Case]) -> None:
             *_, overall = csv.DictReader(table)
         count = str(len(told[case]))
         assert (overall["task"], overall["correct"], overall["total"]) == ("OVERALL", count, count), case
+        summary = json.loads((folder / "-".join(case) / "profile_export_aiperf.json").read_text())
+        symbolic = case.benchmark == "math_500" or case.benchmark.startswith("aime")
+        assert summary["accuracy"]["symbolic_engine"] == (installed() if symbolic else None), case
     assert seen == []
 
 

@@ -191,7 +191,7 @@ def test_a_recipe_is_planned(play: Any, line: str) -> None:
 @pytest.mark.parametrize(("words", "said"), [
     ("--accuracy-limit 5", "add --accuracy-benchmark, which chooses one"),
     ("--accuracy-benchmark mmul", "did you mean 'mmlu'?"),
-    ("--accuracy-benchmark gsm8k --input-file trace.jsonl", "--accuracy-benchmark gsm8k takes no local copy"),
+    ("--accuracy-benchmark gsm8k --input-file trace.jsonl", "--accuracy-benchmark gsm8k has data of its own"),
     ("--accuracy-benchmark gsm8k --fixed-schedule", "the data set gsm8k has none"),
     ("--accuracy-benchmark gsm8k --endpoint-type embeddings", "--accuracy-benchmark needs answers in words"),
     ("--accuracy-benchmark gsm8k --accuracy-data x.jsonl --hf-revision v1", "--hf-revision has no use for a local copy"),

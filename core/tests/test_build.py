@@ -36,7 +36,7 @@ import msgspec
 import numpy as np
 from aiperf import BadDataset, BadTokenizer, Capabilities, Conversation, Dataset, DatasetExporter, Endpoint, HttpRequest
 from aiperf.sdk.dataset import Promise
-from aiperf import Media, Options, Turn, hookimpl, option, uniforms
+from aiperf import Grader, Media, Options, Turn, hookimpl, option, uniforms
 from aiperf.sdk.endpoint import ChatPrompt, Prompt
 
 
@@ -282,11 +282,13 @@ class WordSource:
         return words
 
 
-class Any:
-    """A grader that is never asked."""
+class Any(Grader):
+    """A grader that is never asked for a grade."""
 
-    def __init__(self, options=None):
-        pass
+
+class Unfit(Grader):
+    def unfit(self, expected):
+        return "it is " + expected
 
 
 class Lines(DatasetExporter):
@@ -1019,6 +1021,13 @@ def test_a_load_that_is_graded_begins_once_an_answer_is_expected(tmp_path: Path,
     publisher = Publisher()
     build(promised(tmp_path, data={"expects": expects}, grader=ref("graders", "Any")), publisher)
     assert publisher.ready == max(4, expects)
+
+
+def test_a_grader_that_does_not_fit_is_refused_before_the_load(tmp_path: Path) -> None:
+    publisher, plan = Publisher(), promised(tmp_path, data={"expects": 2}, grader=ref("graders", "Unfit"))
+    with pytest.raises(ConfigError, match="the grader unfit can't compare with the expected answer 'yes' of c2: it is yes"):
+        build(plan, publisher)
+    assert publisher.plans == []
 
 
 @pytest.mark.usefixtures("at_once")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,17 @@ def test_a_grader_is_taken_where_it_is_named() -> None:
     found = plan(accuracy_grader="same")
     assert found.plugins.grader is not None and found.plugins.grader.name == "same"
     assert found.run.config["accuracy"] == {"grader": "same"}
+
+
+def test_names_of_benchmarks_and_graders_are_spelled_in_any_way() -> None:
+    found = plan(installed=[*PLUGINS, QUIZZES], accuracy_benchmark="Sho-rt", accuracy_grader="sa-me")
+    assert (found.data.name, found.run.config["accuracy"]) == ("short", {"benchmark": "short", "grader": "same"})
+
+
+def test_a_plan_has_the_version_of_the_graders_engine() -> None:
+    for engine, found in (("msgspec", f"msgspec {version('msgspec')}"), ("no-such-package", None), ("", None)):
+        symbolic = row("graders", "symbolic", "fake_plugins:Breaks", capabilities={"engine": engine})
+        assert plan(installed=[*PLUGINS, symbolic], accuracy_grader="symbolic").plugins.grading_engine == found
 
 
 def test_a_grader_that_nobody_has_is_refused_with_what_there_is() -> None:

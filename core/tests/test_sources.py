@@ -197,7 +197,7 @@ def test_entries_that_are_used_once_need_no_count_and_no_repeating_order() -> No
     ("--public-dataset mmstar", ["'mmstar'", "installed: mm_star, mm_vu", "did you mean 'mm_star'"]),
     ("--accuracy-benchmark mm_vu", ["--accuracy-benchmark", "'mm_vu'", "installed: none"]),
     ("--public-dataset mm_vu --custom-dataset-type trace --input-file trace.jsonl", ["exclude each other"]),
-    ("--public-dataset mm_vu --input-file trace.jsonl", ["--public-dataset mm_vu takes no local copy"]),
+    ("--public-dataset mm_vu --input-file trace.jsonl", ["--public-dataset mm_vu has data of its own"]),
     ("--custom-dataset-type pictures", ["chosen by --public-dataset", "mm-star, mm_vu"]),
 ])  # fmt: skip
 def test_a_wrong_name_or_option_of_a_public_data_set_is_refused(line: str, words: list[str]) -> None:

@@ -31,7 +31,7 @@ def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
         },
         "tokenizer": {"name": plan.data.tokenizer_name, "apply_chat_template": plan.data.chat_template or None},
         "accuracy": {
-            "benchmark": draft.kernel.accuracy_benchmark,
+            "benchmark": plan.data.name if draft.kernel.accuracy_benchmark is not None else None,
             "grader": None if plan.plugins.grader is None else plan.plugins.grader.name,
             "grading_processes": _typed(draft, "grading_processes"), "grading_timeout": _typed(draft, "grading_timeout_s"),
         },

@@ -25,7 +25,7 @@ from aiperf.redaction import redact, secret_fields
 from aiperf.registry.guides import INSTALL_SUITE
 from aiperf.registry.third_party import blamed, isolated, load
 from aiperf.sdk.categories import CATEGORIES, singular
-from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.descriptor import PluginRef, respelled
 from aiperf.sdk.model import names
 from aiperf.sdk.options import EncodedOptions, Options
 from aiperf.sdk.plan import DataPlan, LoadPlan, OutputPlan, PhasePlan, Plan, PluginPlan, RunPlan, Secrets, TargetPlan
@@ -182,6 +182,7 @@ def _plugins(
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
         given=tuple(dict.fromkeys(field.rpartition(".")[0] for field in draft.settings.typed if ":" in field)),
         configuration=draft.settings.configuration, grading_timeout_s=_limit_s(draft, grader),
+        grading_engine=_engine(draft, grader),
         grading_processes=draft.kernel.grading_processes, grading_limit_s=draft.kernel.grading_timeout_s,
     )  # fmt: skip
 
@@ -244,6 +245,7 @@ def _grader(draft: Draft, choice: EndpointChoice, source: Source) -> PluginRef |
     name = typed or source.grader
     if not name:
         return None
+    name = respelled(name, (plugin.name for plugin in draft.registry.all("graders")))
     option = "accuracy_benchmark" if typed is None and draft.given("accuracy_benchmark") else "accuracy_grader"
     if choice.descriptor is not None and not choice.can.produces_tokens:
         flag, kind = draft.flag(option), choice.descriptor.name
@@ -265,6 +267,15 @@ def _limit_s(draft: Draft, grader: PluginRef | None) -> float | None:
     if given and limit_s is None:
         draft.warn(f"{draft.flags(given)} is for slow graders; {grader.name} grades while the load goes on")
     return limit_s
+
+
+def _engine(draft: Draft, grader: PluginRef | None) -> str | None:
+    """The optional package that the grader compares with, and its version."""
+    if grader is None:
+        return None
+    from aiperf.sdk.grader import engine_of
+
+    return engine_of(draft.registry.descriptor(grader.category, grader.name).capabilities)
 
 
 def _sendable(options: Options) -> EncodedOptions:

@@ -4,29 +4,57 @@ from __future__ import annotations
 
 import logging
 
+from aiperf.errors import ConfigError
+from aiperf.registry.third_party import blamed
 from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.grader import Grader
 from aiperf.sdk.model import LENGTH_FIELDS, Conversation, asks_several
 from aiperf.sdk.plan import Plan
 
 log = logging.getLogger(__name__)
 
+_SHOWN = 60
+"""Characters of an expected answer that a message has."""
+
 
 class AskedAnswers:
     """Notes what conversations ask of their answers, and warns of what the report or the server makes of it.
 
-    several: whether a request asks for several answers.
+    several: whether a request asks for several answers.  grader: of the run; it takes the first expected answer, or is refused.
     """
 
-    def __init__(self, plan: Plan, endpoint: Endpoint) -> None:
+    def __init__(self, plan: Plan, endpoint: Endpoint, grader: Grader | None = None) -> None:
+        self._unchecked, self._plugins = grader, plan.plugins
         self._endpoint, self._produces_tokens = endpoint, endpoint.capabilities.produces_tokens
         self._kind, self._extra = plan.plugins.endpoint.name, plan.target.extra
         self.several = self._produces_tokens and asks_several(self._extra)
         self._unenforced_length = self._useless_length = self._warned = False
 
     def note(self, conversation: Conversation) -> None:
+        """
+        Raises:
+            ConfigError: The grader can't compare with what is expected.
+        """
+        if self._unchecked is not None:
+            self._check_grader(self._unchecked, conversation)
         self._unenforced_length = self._unenforced_length or self._has_unenforced_length(conversation)
         self._useless_length = self._useless_length or self._has_useless_length(conversation)
         self.several = self.several or (self._produces_tokens and self._asks_several(conversation))
+
+    def _check_grader(self, grader: Grader, conversation: Conversation) -> None:
+        expected = next((turn.expected for turn in conversation.turns if turn.expected is not None), None)
+        if expected is None:
+            return
+        self._unchecked, ref = None, self._plugins.grader
+        assert ref is not None
+        with blamed(ref, "failed"):
+            reason = grader.unfit(expected)
+        if reason is not None:
+            shown = expected if len(expected) <= _SHOWN else expected[:_SHOWN] + "…"
+            raise ConfigError(
+                f"the grader {ref.name} can't compare with the expected answer {shown!r} of {conversation.id}: {reason}",
+                "choose another --accuracy-grader, or drop it where the data set has its own",
+            )
 
     def _asks_several(self, conversation: Conversation) -> bool:
         for turn in conversation.turns:

@@ -31,6 +31,7 @@ from aiperf.sdk.cache_bust import marker_tokens
 from aiperf.sdk.dataset import Dataset, DatasetContext, Promise
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.framing import framing_of
+from aiperf.sdk.grader import Grader
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.tokenizer import Tokenizer, chat_template
@@ -68,8 +69,9 @@ def _made(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None, kept
     endpoint = endpoint_of(plan)
     with blamed(plugins.endpoint, "can't be used"):
         framing_of(endpoint)
+    grader: Grader | None = None
     if plugins.grader is not None:
-        made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
+        grader = made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
     tokenizer = open_tokenizer(plan) if kept is None else kept.tokenizer(plan)
     context = _context(plan, endpoint, tokenizer)
     with blamed(plugins.dataset, "can't be used"):
@@ -78,7 +80,7 @@ def _made(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None, kept
     promise = None if publish is None else _promise(plan, dataset)
     encoder, exports = Encoder(plan, endpoint, tokenizer), DatasetExports(plan)
     with StoreWriter(Path(plan.output.journal), len(target.models), target.given_path) as writer, exports:
-        entries = Entries(plan, dataset, endpoint, encoder, writer, exports, promise)
+        entries = Entries(plan, dataset, endpoint, encoder, writer, exports, promise, grader)
         store = entries.promised or entries.whole()
         total = entries.whole().entries if promise is None else promise.count
         with blamed(plugins.dataset, "can't tell of its source"):

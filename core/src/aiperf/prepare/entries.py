@@ -23,6 +23,7 @@ from aiperf.rundir.store import Store, StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked
 from aiperf.sdk.dataset import Dataset, Promise
 from aiperf.sdk.endpoint import Endpoint
+from aiperf.sdk.grader import Grader
 from aiperf.sdk.model import Conversation
 from aiperf.sdk.plan import Plan
 
@@ -43,11 +44,12 @@ class EntryWriter:
     """Checks, stores and exports entries.  answers: what they ask of their answers."""
 
     def __init__(
-        self, plan: Plan, endpoint: Endpoint, encoder: Encoder, store: StoreWriter, exports: DatasetExports
+        self, plan: Plan, endpoint: Endpoint, encoder: Encoder, store: StoreWriter, exports: DatasetExports,
+        grader: Grader | None,
     ) -> None:  # fmt: skip
         self._plan, self._encoder, self._store, self._exports = plan, encoder, store, exports
         self._marks = plan.data.cache_bust is not CacheBust.NONE
-        self.answers = AskedAnswers(plan, endpoint)
+        self.answers = AskedAnswers(plan, endpoint, grader)
 
     def take(self, conversation: Conversation, number: int, promised: Promised | None) -> None:
         """Check, store and export an entry."""
@@ -124,10 +126,10 @@ class Entries:
 
     def __init__(
         self, plan: Plan, dataset: Dataset, endpoint: Endpoint, encoder: Encoder, store: StoreWriter, exports: DatasetExports,
-        promise: Promise | None,
+        promise: Promise | None, grader: Grader | None = None,
     ) -> None:  # fmt: skip
         self._plan, self._dataset, self._store, self._exports = plan, dataset, store, exports
-        self._writer = EntryWriter(plan, endpoint, encoder, store, exports)
+        self._writer = EntryWriter(plan, endpoint, encoder, store, exports, grader)
         self._inlines_media, self._keeps_urls = endpoint.capabilities.inline_media, endpoint.capabilities.keeps_urls
         self.promised = None if promise is None else Promised(promise, self.whole)
         self.pace = pace.Pace()

@@ -7,6 +7,7 @@ answer's text, and stores each grade with the columns of its request.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
@@ -69,16 +70,31 @@ class GraderCapabilities(Struct, frozen=True):
 
     slow: the grader takes long, or does I/O: answers are graded after the load, in a process of its own.
     timeout_s: the longest that a slow grader may take for one answer, in s, above 0; the answer is ungraded then.
+    engine: the distribution of an optional package that the grader compares with where it is installed; the results name it
+    with its version, or say that it was absent.  "" for none.
     """
 
     slow: bool = False
     timeout_s: Annotated[float, Meta(gt=0)] = 600.0
+    engine: str = ""
 
 
 def timeout_s(capabilities: Mapping[str, Any]) -> float | None:
     """The limit per answer of a slow grader, in s, from its manifest's capabilities; None where it is fast."""
     known = msgspec.convert(dict(capabilities), GraderCapabilities)
     return known.timeout_s if known.slow else None
+
+
+def engine_of(capabilities: Mapping[str, Any]) -> str | None:
+    """The optional package of a grader with its version, such as ``math-verify 0.9.0``; None where it is absent, or needs none.
+
+    capabilities: of the grader's manifest.
+    """
+    name = msgspec.convert(dict(capabilities), GraderCapabilities).engine
+    try:
+        return f"{name} {version(name)}" if name else None
+    except PackageNotFoundError:
+        return None
 
 
 class Grader(WithOptions[OptionsT]):
@@ -96,6 +112,13 @@ class Grader(WithOptions[OptionsT]):
         """
         raise NotImplementedError(f"{type(self).__name__} must define grade(case) or grade(expected, response)")
 
+    def unfit(self, expected: str) -> str | None:
+        """Why no answer could be right where this is expected, such as ``it is no letter``; None where the grader takes it.
+
+        Asked of a data set's first expected answer before the load: a grader that doesn't fit the data set is refused.
+        """
+        return None
+
 
 def takes_case(grader: Grader[Any]) -> bool:
     """Whether the grader defines ``grade(case)``: its method has one parameter without a default."""
@@ -105,4 +128,4 @@ def takes_case(grader: Grader[Any]) -> bool:
     return len(needed) == 1 and all(each.kind is not Parameter.VAR_POSITIONAL for each in parameters)
 
 
-__all__ = ["Case", "Grade", "Grader", "GraderCapabilities", "takes_case", "timeout_s"]
+__all__ = ["Case", "Grade", "Grader", "GraderCapabilities", "engine_of", "takes_case", "timeout_s"]

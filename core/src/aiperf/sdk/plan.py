@@ -285,7 +285,8 @@ class PluginPlan(Struct, frozen=True):
     tokenizer, grader, ui, configuration: None where the run needs none.  engine: None runs shards as local processes.
     grading_timeout_s: limit per answer of a slow grader; None grades in the reducer.  grading_processes: answers that a slow
     one grades at a time; grading_limit_s: its time for all of them, from the end of the load.  grading_again: a report grades
-    the stored answers with *grader*, in place of the grades of the run.
+    the stored answers with *grader*, in place of the grades of the run.  grading_engine: the optional package that the grader
+    compares with, and its version; None without.
     url_strategy: None takes URLs in turn.  reducer: None in plans of versions that had one only.
     schedules, arrivals, ramps, samplers, drivers: by the names in phases and data.
     hook_names: by ``category:name``, the hooks that each of *hooks* implements; a plugin that is missing may implement any.
@@ -305,6 +306,7 @@ class PluginPlan(Struct, frozen=True):
     grading_processes: int = 1
     grading_limit_s: float = 600.0
     grading_again: bool = False
+    grading_engine: str | None = None
     ui: PluginRef | None = None
     engine: PluginRef | None = None
     url_strategy: PluginRef | None = None

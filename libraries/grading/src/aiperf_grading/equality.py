@@ -24,6 +24,8 @@ _MOST_ELEMENTS = 64
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?")
 _MOST_DIGITS = 400
 _PREFIX = re.compile(r"\s*(?:\*\*\(?[A-E]\)?[.:]?\*\*|\([A-E]\)|[A-E][.):])\s*")
+_PROSE = re.compile(r"[A-Za-z'’,.;:!?]{4,}|[^A-Za-z0-9]*")
+"""Words without their spaces, or signs alone: nothing that an engine could compute."""
 _LETTERS = "ABCDE"
 _BRACKETS = str.maketrans("", "", "(){}")
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
@@ -184,7 +186,11 @@ class _Comparison:
 
 
 def _settled(gold: str, found: str) -> bool:
-    """Whether the core needs nobody else: it reads both, which may be too large for anyone, or one is a list, one a value."""
+    """Whether the core needs nobody else: it reads both, which may be too large for anyone; one is a list and one a value; or
+    one is no more than words, which are equal as texts or not at all.
+    """
+    if _PROSE.fullmatch(gold) or _PROSE.fullmatch(found):
+        return True
     read, also = _readable(gold), _readable(found)
     return (read and also) or (read and _is_list(found)) or (also and _is_list(gold))
 

@@ -6,7 +6,11 @@ import base64
 import json
 import os
 import pickle
+import select
+import subprocess
+import sys
 import tempfile
+import time
 import zlib
 from pathlib import Path
 from typing import Literal
@@ -97,6 +101,23 @@ def test_an_isolated_program_sees_neither_environment_nor_processes(monkeypatch:
     monkeypatch.setenv("AIPERF_API_KEY", "a-secret-of-the-run")
     shown = run("import os\nprint(dict(os.environ), os.listdir('/proc'))", None, "", isolated=True, limit_s=60.0)
     assert shown.fault is None and "a-secret" not in shown.output and shown.output.strip().endswith("[]")
+
+
+@pytest.mark.parametrize("how", [pytest.param("isolated", marks=ISOLATED), "unisolated"])
+def test_a_program_ends_with_the_process_that_grades_it(how: str, tmp_path: Path) -> None:
+    words = "from aiperf_grader_code_execution.runs import run; run('import time; time.sleep(600)', None, '', isolated="
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", f"{words}{how == 'isolated'}, limit_s=600.0)"], env=environment) as grading:
+        path = Path(f"/proc/{grading.pid}/task/{grading.pid}/children")
+        until_s = time.monotonic() + 60.0
+        while not (pids := path.read_text().split()) or b"jail.py" not in Path(f"/proc/{pids[0]}/cmdline").read_bytes():
+            assert time.monotonic() < until_s
+        program = os.pidfd_open(int(pids[0]))
+        while "Seccomp:\t2" not in Path(f"/proc/{pids[0]}/status").read_text():  # it runs the program from then on
+            assert time.monotonic() < until_s
+        grading.kill()
+        assert select.select([program], [], [], 60.0)[0] == [program], "the program goes on"
+    os.close(program)
 
 
 @ISOLATED

@@ -9,7 +9,7 @@ from aiperf import ConfigError, Plan, PluginError
 from aiperf.parts.loading import made
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor, PluginRef
-from aiperf.sdk.grader import timeout_s
+from aiperf.sdk.grader import engine_of, timeout_s
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import ExportLevel
 
@@ -91,7 +91,8 @@ def regraded(plan: Plan, plugin_options: PluginOptions, name: str) -> Plan:
         raise
     if one.broken is not None:
         raise PluginError(f"{one.ref} can't be used: {one.broken}")
-    plan = plan.replacing(grader=one.ref, grading_timeout_s=timeout_s(one.capabilities), grading_again=True)
+    limit_s, engine = timeout_s(one.capabilities), engine_of(one.capabilities)
+    plan = plan.replacing(grader=one.ref, grading_timeout_s=limit_s, grading_engine=engine, grading_again=True)
     made(one.ref, plan.plugins.options_of(one.ref))  # refuses a grader that lacks something
     return _configured(plan, "accuracy", {"grader": one.name})
 

@@ -88,7 +88,7 @@ def _facts(evidence: Evidence, overall: TaskRow, asked: int) -> dict[str, Any]:
         ],
         "ungraded_count": overall.ungraded, **repeated,
         "settings": {name: sent[name] for name in _SETTINGS if sent.get(name) is not None},
-        "interval_level": LEVEL,
+        "symbolic_engine": plan.plugins.grading_engine, "interval_level": LEVEL,
     }  # fmt: skip
 
 

@@ -63,6 +63,12 @@ class CodeExecution(Grader[CodeExecutionOptions]):
         how = "" if self._isolated else ", unisolated"
         return Grade(correct=True, extracted=code, explanation=f"{len(material.cases)} test cases passed{how}")
 
+    def unfit(self, expected: str) -> str | None:
+        try:
+            return None if material_of(expected).cases else "it has no test case"
+        except BadMaterialError as error:
+            return f"its test cases can't be read: {error}"
+
     def _fault(self, material: Material, test: TestCase, outcome: Outcome) -> str | None:
         if outcome.fault is not None:
             return outcome.fault

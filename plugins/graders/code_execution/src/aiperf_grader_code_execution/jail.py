@@ -1,9 +1,10 @@
 """The process of one test case: it gives up what it doesn't need, and runs the program.
 
-    python -I jail.py HOW WORK JOB READY
+    python -I jail.py HOW WORK JOB READY PARENT
 
 *HOW*: ``isolated`` ends with the reason where something can't be given up; ``unisolated`` goes on.  *READY*: the
-descriptor that gets ``ready``, or the reason.  It imports nothing of this package: a fresh interpreter that starts fast.
+descriptor that gets ``ready``, or the reason.  *PARENT*: the process that it must not outlive.  It imports nothing of this
+package: a fresh interpreter that starts fast.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import platform
 import resource
+import signal
 import struct
 import sys
 from collections.abc import Callable
@@ -49,6 +51,7 @@ class _Mount(IntEnum):
 class _Filter(IntEnum):
     """Numbers of prctl, of answers of a filter, and of calls and errors in it."""
 
+    DEATH_SIGNAL = 1
     NO_NEW_PRIVILEGES = 38
     SECCOMP = 22
     FILTER = 2
@@ -155,13 +158,22 @@ def _call(code: Any, name: str, given: str) -> None:
     os.write(result, json.dumps(function(*json.loads(given))).encode())
 
 
-def main(how: str, work: str, job_path: str, ready: int) -> None:
+def _ends_with(parent: int, libc: Any) -> None:
+    """Let the system kill this process, whatever it does by then, when *parent* has ended."""
+    _checked(libc.prctl(_Filter.DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0), "an end with its parent")
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def main(how: str, work: str, job_path: str, ready: int, parent: int) -> None:
     """Prepare the process, and run the program."""
     with open(job_path) as file:  # noqa: PTH123
         job = json.load(file)
     libc = ctypes.CDLL(None, use_errno=True)
     try:
-        steps: tuple[Callable[[], None], ...] = (lambda: _separate(libc, work), _limited, lambda: _filtered(libc))
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: _separate(libc, work), lambda: _ends_with(parent, libc), _limited, lambda: _filtered(libc),
+        )  # fmt: skip
         for give_up in steps:
             try:
                 give_up()
@@ -181,6 +193,6 @@ def main(how: str, work: str, job_path: str, ready: int) -> None:
 
 
 if __name__ == "__main__":
-    how_, work_, job_, ready_ = sys.argv[1:]
+    how_, work_, job_, ready_, parent_ = sys.argv[1:]
     sys.argv[1:] = []
-    main(how_, work_, job_, int(ready_))
+    main(how_, work_, job_, int(ready_), int(parent_))

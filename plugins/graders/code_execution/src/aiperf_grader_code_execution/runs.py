@@ -57,7 +57,7 @@ def run(code: str, function: str | None, given: str, *, isolated: bool, limit_s:
 def _run(folder: Path, work: Path, isolated: bool, limit_s: float) -> Outcome:
     ready, tell = os.pipe()
     how = "isolated" if isolated else "unisolated"
-    words = [sys.executable, "-I", str(_JAIL), how, str(work), str(folder / "job.json"), str(tell)]
+    words = [sys.executable, "-I", str(_JAIL), how, str(work), str(folder / "job.json"), str(tell), str(os.getpid())]
     try:
         with (folder / "input").open("rb") as given:
             process = subprocess.Popen(

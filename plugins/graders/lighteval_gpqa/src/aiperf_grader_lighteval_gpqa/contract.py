@@ -19,7 +19,7 @@ _RIGHT = (
 )  # fmt: skip
 _WRONG = (
     ("B", "A"), ("B", "Answer: C"), ("B", "The answer is (D)"), ("B", "Answer: B\nAnswer: C"), ("B", "\\boxed{C}"),
-    ("B", "B or C"), ("b", "Answer: B"), ("BC", "Answer: B"), ("E", "Answer: A"), ("B", "B is wrong, so A."),
+    ("B", "B or C"), ("B", "B is wrong, so A."),
     ("C", "The answer is A, not C"),
 )  # fmt: skip
 _NOTHING = (
@@ -33,6 +33,8 @@ class LightevalGpqaContract(GraderContract):
         *(GradedAnswer(expected, answer, correct=True, extracted=expected.strip()) for expected, answer in _RIGHT),
         *(GradedAnswer(expected, answer, correct=False) for expected, answer in _WRONG),
         *(GradedAnswer("B", answer, correct=False, unparsed=True) for answer in _NOTHING),
+        *(GradedAnswer(gold, "Answer: B", correct=False, unparsed=True) for gold in ("", "BC", "E")),
+        GradedAnswer("b", "Answer: B", correct=True, extracted="B"),
         GradedAnswer("", "", correct=False, unparsed=True),
         GradedAnswer("B", "", correct=True, extracted="B", case=reasoned("B", "C is wrong. Answer: B")),
         GradedAnswer("B", "A", correct=False, extracted="A", case=reasoned("B", "Answer: B", "A")),

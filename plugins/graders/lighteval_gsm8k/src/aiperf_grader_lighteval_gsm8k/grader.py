@@ -37,6 +37,9 @@ def same(expected: str, answer: str) -> bool:
 class LightevalGsm8k(Grader):
     """Compares the number behind ``#### `` with the one in the expected worked solution; the last number is unparsed."""
 
+    def unfit(self, expected: str) -> str | None:
+        return None if marked(expected) else "it has no number behind ####"
+
     def grade(self, case: Case) -> Grade:
         gold, found = marked(case.expected), marked(case.response)
         clean = found is not None

@@ -9,6 +9,9 @@ from aiperf_grading.choices import reasoned_choice
 class MmluPro(Grader):
     """Compares the letter at the end of a worked answer.  One that the answer doesn't plainly give is unparsed."""
 
+    def unfit(self, expected: str) -> str | None:
+        return None if expected.strip() in set("ABCDEFGHIJ") else "it is no letter from A to J"
+
     def grade(self, case: Case) -> Grade:
         found = reasoned_choice(case.response)
         correct = bool(found.letter) and found.letter == case.expected.strip()

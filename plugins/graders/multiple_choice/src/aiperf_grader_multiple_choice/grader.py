@@ -12,6 +12,10 @@ class MultipleChoice(Grader):
     A letter that the answer does not plainly give, and an answer without one, are unparsed.
     """
 
+    def unfit(self, expected: str) -> str | None:
+        text = expected.strip()
+        return None if text and "\n" not in text else "it is no letter, and no line"
+
     def grade(self, case: Case) -> Grade:
         found = choice(case.response)
         correct = bool(found.letter) and found.letter == case.expected.strip()

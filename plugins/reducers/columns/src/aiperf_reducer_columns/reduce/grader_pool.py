@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import rmtree
 
 import msgspec
 from aiperf.parts.loading import why
@@ -73,11 +74,17 @@ class _Slot:
 class GraderPool:
     """Grades answers in up to *most* processes.  limit_s: the longest time for an answer.
 
+    scratch: a folder for the processes' temporary files, which :meth:`stop` removes with what is in it.
     broken: why the grader can't be used, None while it can: no process of it starts.
     """
 
-    def __init__(self, ref: PluginRef, options: EncodedOptions | None, log: Path, *, most: int, limit_s: float) -> None:
-        self._open, self._log, self._most, self._limit_s = Open(ref, options), log, most, limit_s
+    def __init__(
+        self, ref: PluginRef, options: EncodedOptions | None, log: Path, scratch: Path, *, most: int, limit_s: float
+    ) -> None:  # fmt: skip
+        self._open, self._log, self._most, self._limit_s = Open(ref, options, str(scratch)), log, most, limit_s
+        self._scratch = scratch
+        rmtree(scratch, ignore_errors=True)  # of a run that was killed
+        scratch.mkdir(mode=0o700, parents=True)
         self._slots: list[_Slot] = []
         self._waiting: deque[tuple[Key, Callable[[], Case]]] = deque()
         self._failed_starts = 0
@@ -119,6 +126,7 @@ class GraderPool:
         self._waiting.clear()
         while self._slots:
             self._drop(self._slots[-1])
+        rmtree(self._scratch, ignore_errors=True)  # a process that is killed removes nothing
 
     @property
     def _busy(self) -> bool:

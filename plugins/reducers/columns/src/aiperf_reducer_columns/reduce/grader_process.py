@@ -26,10 +26,11 @@ from aiperf_reducer_columns.reduce.checked_grades import checked_grade
 
 
 class Open(Struct, frozen=True, tag=True):
-    """Make the grader."""
+    """Make the grader.  scratch: where temporary files go; it is removed after the process."""
 
     ref: PluginRef
     options: EncodedOptions | None
+    scratch: str
 
 
 class Ask(Struct, frozen=True, tag=True):
@@ -58,7 +59,10 @@ def main(replies: str) -> None:
     while True:
         try:
             match decode(lines.get()):
-                case Open(ref, options):
+                case Open(ref, options, scratch):
+                    os.environ["TMPDIR"] = scratch
+                    if (loaded := sys.modules.get("tempfile")) is not None:
+                        vars(loaded)["tempdir"] = None  # it remembers another one
                     grader = made(ref, None if options is None else options.decoded())
                     reply = Reply()
                 case Ask(case):

@@ -66,7 +66,7 @@ class SlowGrading:
         self._ref, self._limit_s = plan.plugins.grader, plan.plugins.grading_limit_s
         self._store, self._watch = store, watch
         self._pool = GraderPool(
-            self._ref, plan.plugins.options.get(self._ref.key), journal / "grader.log",
+            self._ref, plan.plugins.options.get(self._ref.key), journal / "grader.log", journal / "grading",
             most=plan.plugins.grading_processes, limit_s=plan.plugins.grading_timeout_s,
         )  # fmt: skip
         self._until_s = time.monotonic() + self._limit_s
