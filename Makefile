@@ -49,12 +49,17 @@ nightly: $(VENV)/.installed-tests
 test-real: $(VENV)/.installed-tests
 	$(BIN)/python -m pytest -o addopts="-q --import-mode=importlib -rs" -p no:xdist tests/real $(REAL)
 
-# Input files beside the reference, whose environment is made here unless AIPERF_REFERENCE names its program.
+# Beside the reference, whose environment is made here unless AIPERF_REFERENCE names its program: input files, templates, routes, and
+# benchmarks and graders, for which it needs the packages of its extra `accuracy`.  lighteval comes without its own requirements
+# (torch, several GB): tests/differential/absent.py stands in for them.
+HAS_EXTRAS := from importlib.metadata import version; [*map(version, ("aiperf", "deepeval", "lighteval", "sympy"))]
 differential: $(VENV)/.installed-tests
-	@test -n "$$AIPERF_REFERENCE" || test -x $(REFERENCE)/bin/aiperf || { $(PYTHON) -m venv $(REFERENCE) && \
-	  $(REFERENCE)/bin/python -m pip --quiet --disable-pip-version-check --no-input install aiperf==0.13.0 \
-	  sympy latex2sympy2-extended; } || \
-	  echo "make: the reference can't be installed in $(REFERENCE): its tests are skipped" >&2
+	@test -n "$$AIPERF_REFERENCE" || $(REFERENCE)/bin/python -c '$(HAS_EXTRAS)' 2>/dev/null || { \
+	  $(PYTHON) -m venv $(REFERENCE) && \
+	  $(REFERENCE)/bin/python -m pip --quiet --disable-pip-version-check --no-input install aiperf==0.13.0 deepeval sympy \
+	    latex2sympy2-extended==1.0.6 && \
+	  $(REFERENCE)/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps lighteval==0.13.0; } || \
+	  echo "make: the reference can't be installed in $(REFERENCE) with all that it needs: tests without it are skipped" >&2
 	@AIPERF_REFERENCE="$${AIPERF_REFERENCE:-$$(test -x $(REFERENCE)/bin/aiperf && echo $(abspath $(REFERENCE))/bin/aiperf)}" \
 	  $(BIN)/python -m pytest -q -rs tests/differential
 

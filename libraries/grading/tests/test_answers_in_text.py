@@ -143,19 +143,43 @@ def test_the_final_answer_is_looked_for_in_order() -> None:
     assert phrase_tail("nothing") is None and last_number("nothing") is None
 
 
-def test_extractive_candidates_come_by_level() -> None:
-    assert candidates(r"$1$ and \boxed{2} so the answer is 3") == ["2"]
-    assert candidates("The final answer is 7. I hope it is correct. 8") == ["7"]
-    assert candidates("the answer is $5$, as 1 + 4 holds") == ["5"]
-    assert candidates("1 then 2") == ["2"]
-    assert candidates(r"\boxed{no number} or 3") == ["3", "no number"]
-    assert candidates("So $2 + 4 = 6$") == ["2 + 4 = 6", "6"]
-    assert gold_candidates(r"as $1$, \boxed{2}", latex=True) == ["2"] and gold_candidates(" 2 ", latex=False) == ["2"]
+@pytest.mark.parametrize(("text", "found"), [
+    (r"$1$ and \boxed{2} so the answer is 3", ["2"]), ("The final answer is 7. I hope it is correct. 8", ["7"]),
+    ("the answer is $5$, as it was", ["5"]), ("1 then 2", ["2"]), (r"\boxed{no number} or 3", ["3", "no number"]),
+    ("So $2 + 4 = 6$", ["2 + 4 = 6", "6"]), ("the final answer, I think, is 4, not 5", ["4"]), ("Answer: 3 and 4", ["3"]),
+    ("the answer: x = 1 + 2 = 3", ["3"]), ("answer 7\n\nanswer: 8\nand 9", ["8"]), ("the answer\nis 7, not $8$", ["8"]),
+    ("$1$ and $2$, or $3$", ["3"]), ("$1$ and $2$.", ["1,2"]), (r"\frac{1}{2}", [r"\frac{1}{2}"]),
+    ("x2 has 3*4 rows", ["3*4"]), ("12,5 %", ["12.5%"]),
+    ("it costs $1,250.", ["1250"]), ("(5)", []), ("it is (5) (6)", ["(5) (6)"]), ("-1/2", ["-1/2"]), ("3*4.5.", ["3"]),
+    ("answer: 5 = 2 + 3", ["2 + 3"]), ("25m", ["25"]),
+    ("a 1 - 2 b", ["1 - 2"]), ("$x>2$ or 3", ["3"]), (r"\[ 5 \] \%", [r"5 \%"]),
+])  # fmt: skip
+def test_extractive_candidates_come_by_level(text: str, found: list[str]) -> None:
+    assert [each.strip() for each in candidates(text)] == found
+
+
+@pytest.mark.parametrize(("text", "gold"), [
+    (r"as $1$, \boxed{2}", ["2"]), ("as $1$, so $x = 2$", ["x = 2"]), (" 2 ", ["2"]),
+    (r"\boxed{\log_2 8} of 8", [r"\log_2 8"]),
+    (r"\boxed{?} and 3", ["?"]), ("$2<x$", ["2<x"]),
+])  # fmt: skip
+def test_a_worked_solution_expects_its_box_or_last_formula(text: str, gold: list[str]) -> None:
+    assert gold_candidates(text, latex=True) == gold and gold_candidates(text, latex=False) == [text.strip()]
+
+
+def test_long_texts_take_linear_time() -> None:
+    for text in (
+        "1 " * 50_000, "9" * 100_000, "(" * 50_000, "answer " * 10_000, "answer:=" * 9_000, "$" * 50_000, "1 - " * 30_000,
+        "final answer " * 8_000 + " " * 20_000, "\\(" * 30_000, "**1" * 30_000, "a = " * 30_000,
+    ):  # fmt: skip
+        candidates(text)
+        native_letter(text)
 
 
 @pytest.mark.parametrize(("text", "letter"), [
-    ("Answer: B", "B"), ("the answer is b", None), ("final answer is C. Answer: D", "C"), (r"\boxed{A}", "A"), ("none", None),
-    ("it's A's", None), ("D) yes", "D"),
+    ("Answer: B", "B"), ("the answer is b", None), ("final answer is C. Answer: D", "C"), (r"\boxed{A}", None), ("none", None),
+    ("it's A's", None), ("D. yes", "D"), ("The final answer is: (B). I hope", "B"), ("answer A, then answer (C)", "C"),
+    ("x\n**D**", "D"), ("**A**, B", "A"), ("Answer:" + " " * 60 + "B", None), ("no\nA man", "A"), ("I choose B", None),
 ])  # fmt: skip
 def test_a_worked_answer_chooses_a_letter(text: str, letter: str | None) -> None:
     assert native_letter(text) == letter

@@ -25,7 +25,7 @@ from aiperf.redaction import redact, secret_fields
 from aiperf.registry.guides import INSTALL_SUITE
 from aiperf.registry.third_party import blamed, isolated, load
 from aiperf.sdk.categories import CATEGORIES, singular
-from aiperf.sdk.descriptor import PluginRef, respelled
+from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import names
 from aiperf.sdk.options import EncodedOptions, Options
 from aiperf.sdk.plan import DataPlan, LoadPlan, OutputPlan, PhasePlan, Plan, PluginPlan, RunPlan, Secrets, TargetPlan
@@ -245,7 +245,7 @@ def _grader(draft: Draft, choice: EndpointChoice, source: Source) -> PluginRef |
     name = typed or source.grader
     if not name:
         return None
-    name = respelled(name, (plugin.name for plugin in draft.registry.all("graders")))
+    name = sources.respelled(name, (plugin.name for plugin in draft.registry.all("graders")))
     option = "accuracy_benchmark" if typed is None and draft.given("accuracy_benchmark") else "accuracy_grader"
     if choice.descriptor is not None and not choice.can.produces_tokens:
         flag, kind = draft.flag(option), choice.descriptor.name

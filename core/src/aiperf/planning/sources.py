@@ -27,7 +27,7 @@ from aiperf.planning.load_checks import fixed, selector
 from aiperf.redaction import without_secrets
 from aiperf.registry.guides import INSTALL_SUITE, where_is
 from aiperf.registry.registry import strongest
-from aiperf.sdk.descriptor import Descriptor, PluginRef, canonical, respelled
+from aiperf.sdk.descriptor import Descriptor, PluginRef, canonical
 from aiperf.sdk.model import names
 
 if TYPE_CHECKING:
@@ -232,6 +232,12 @@ def _named(draft: Draft, option: str, path: Path | None, timestamped: bool) -> S
         return Source(ref, path and path.absolute(), True, bool(can.get("trace")), timestamped, name, data, once, grader)
     draft.missing.add("datasets")
     return None
+
+
+def respelled(name: str, known: Iterable[str]) -> str:
+    """The one of the *known* names that has the letters and digits of *name*, such as ``gsm8k`` for ``gsm8-k``; else *name*."""
+    near = {one for one in known if canonical(one).replace("_", "") == canonical(name).replace("_", "")}
+    return name if name in near or len(near) != 1 else near.pop()
 
 
 def choosing(draft: Draft, keys: Iterable[str]) -> str:

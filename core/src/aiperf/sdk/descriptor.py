@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct, field
@@ -112,15 +111,9 @@ def canonical(name: str) -> str:
     return name.strip().lower().replace("-", "_")
 
 
-def respelled(name: str, known: Iterable[str]) -> str:
-    """The one of the *known* names that has the letters and digits of *name*, such as ``gsm8k`` for ``gsm8-k``; else *name*."""
-    near = {one for one in known if canonical(one).replace("_", "") == canonical(name).replace("_", "")}
-    return name if name in near or len(near) != 1 else near.pop()
-
-
 def normal(distribution: str) -> str:
     """The normal form of a distribution's name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
-__all__ = ["Descriptor", "OptionSpec", "PluginDocs", "PluginRef", "canonical", "respelled"]
+__all__ = ["Descriptor", "OptionSpec", "PluginDocs", "PluginRef", "canonical"]

@@ -7,7 +7,6 @@ answer's text, and stores each grade with the columns of its request.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from inspect import Parameter, signature
 from typing import Annotated, Any
 
@@ -91,8 +90,12 @@ def engine_of(capabilities: Mapping[str, Any]) -> str | None:
     capabilities: of the grader's manifest.
     """
     name = msgspec.convert(dict(capabilities), GraderCapabilities).engine
+    if not name:
+        return None
+    from importlib.metadata import PackageNotFoundError, version  # not in a reducer
+
     try:
-        return f"{name} {version(name)}" if name else None
+        return f"{name} {version(name)}"
     except PackageNotFoundError:
         return None
 

@@ -39,13 +39,13 @@ def number_of(text: str) -> Fraction | None:
     return Fraction(plain)
 
 
-def _numbers(expected: str, answer: str, *, percent: bool) -> bool | None:
-    """Whether two numbers are equal; None where one is none.  percent: only one of them was a percentage."""
+def _numbers(expected: str, answer: str, tolerance: float, *, percent: bool) -> bool | None:
+    """Whether two numbers are *tolerance* apart at most; None where one is none.  percent: only one was a percentage."""
     gold, found = number_of(expected), number_of(answer)
     if gold is None or found is None:
         return None
     pairs = [(gold, found), (gold * 100, found), (gold, found * 100)] if percent else [(gold, found)]
-    return any(abs(one - other) <= TOLERANCE for one, other in pairs)
+    return any(abs(one - other) <= tolerance for one, other in pairs)
 
 
 def elements(text: str, *, mark: str = ",") -> list[str]:
@@ -123,8 +123,8 @@ def _is_list(text: str) -> bool:
 
 
 class _Comparison:
-    def __init__(self, engine: Engine | None) -> None:
-        self._engine, self._left = engine, _MOST_COMPARED
+    def __init__(self, engine: Engine | None, tolerance: float) -> None:
+        self._engine, self._tolerance, self._left = engine, tolerance, _MOST_COMPARED
 
     def equal(self, expected: str, answer: str, depth: int = 0) -> bool:
         """The rules in their order; the first that decides."""
@@ -147,7 +147,7 @@ class _Comparison:
         if listed is not None:
             return listed
         percent = carries_percent(expected) != carries_percent(answer)
-        numeric = _numbers(gold, found, percent=percent)
+        numeric = _numbers(gold, found, self._tolerance, percent=percent)
         if numeric is not None:
             return numeric
         if gold.translate(_BRACKETS).lower() == found.translate(_BRACKETS).lower() and gold.translate(_BRACKETS):
@@ -177,9 +177,10 @@ class _Comparison:
         return _paired(left, right, lambda gold, found: self.equal(gold, found, depth + 1))
 
     def _same(self, gold: str, found: str, *, percent: bool) -> bool:
-        same = same_values(gold, found)
+        same = same_values(gold, found, self._tolerance)
         if same is False and percent:
-            same = same_values(gold, f"({found})/100") or same_values(f"({gold})/100", found)
+            pairs = (gold, f"({found})/100"), (f"({gold})/100", found)
+            same = any(same_values(*pair, self._tolerance) for pair in pairs)
         if same is None and self._engine is not None and not _settled(gold, found):
             return self._engine(gold, found)
         return bool(same)
@@ -195,17 +196,17 @@ def _settled(gold: str, found: str) -> bool:
     return (read and also) or (read and _is_list(found)) or (also and _is_list(gold))
 
 
-def equal(expected: str, answer: str, engine: Engine | None = None) -> bool:
+def equal(expected: str, answer: str, engine: Engine | None = None, tolerance: float = TOLERANCE) -> bool:
     """Whether the answer is the expected one.
 
     In this order, after :func:`aiperf_grading.normal.normalized`: same text; a letter A to E; without the letter of an option;
-    lists element by element; numbers, 0.0001 apart at most, a percentage also as its hundredth; same text without brackets;
-    equations; same values of expressions.  An empty text equals nothing.  *engine*: asked where the core can't read an
-    expression.
+    lists element by element; numbers, *tolerance* apart at most, a percentage also as its hundredth; same text without
+    brackets; equations; same values of expressions.  An empty text equals nothing.  *engine*: asked where the core can't read
+    an expression.
     """
     if len(expected) > LONGEST or len(answer) > LONGEST:
         return bool(expected.strip()) and expected.strip() == answer.strip()
-    return _Comparison(engine).equal(expected, answer)
+    return _Comparison(engine, tolerance).equal(expected, answer)
 
 
 __all__ = ["Engine", "elements", "enclosed", "equal", "number_of"]

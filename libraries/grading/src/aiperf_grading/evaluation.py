@@ -136,16 +136,16 @@ def _near(one: Value, other: Value, *, absolute: float) -> bool:
     return difference <= max(absolute, 1e-12 * abs(complex(one)))
 
 
-def same_values(one: str, other: str) -> bool | None:
+def same_values(one: str, other: str, tolerance: float = TOLERANCE) -> bool | None:
     """Whether two normalized expressions are the same; None where one can't be read or has no value.
 
-    Without variables: within TOLERANCE.
+    tolerance: how far they may be apart, without variables.
     """
     try:
         first, second = tree_of(one), tree_of(other)
         names = sorted(variables(first) | variables(second))
         if not names:
-            return _near(value_of(first, {}), value_of(second, {}), absolute=TOLERANCE)
+            return _near(value_of(first, {}), value_of(second, {}), absolute=tolerance)
         if len(names) > len(_POINTS[0]):
             return None
     except (UnreadableError, OverflowError):

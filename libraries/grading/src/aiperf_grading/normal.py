@@ -44,8 +44,9 @@ _MEMBER = re.compile(r"^\s*[A-Za-z]\s*(?:\\in(?![A-Za-z])|∈|\\to(?![A-Za-z])|\
 _ROOT = re.compile(r"\\sqrt\s*(?![\[{\s])(\\[A-Za-z]+|.)")
 _FRACTION_2 = re.compile(r"\\frac\s*(?![{\s])(\\[A-Za-z]+|.)\s*")
 _FRACTION_1 = re.compile(r"\\frac(\{[^{}]*\})\s*(?!\{)(\\[A-Za-z]+|.)")
+_BASE = re.compile(r"\\log_\s*(?!\{)(\\[A-Za-z]+|.)")
 _SLASH = re.compile(r"^(-?)(\d+)/(\d+)$")
-_ZEROS = re.compile(r"(\d)\.0+(?!\d)")
+_ZEROS = re.compile(r"(?<![\d.])(\d+)\.0+(?![\d.])")
 _INFINITY = re.compile(r"(?<![\\A-Za-z])(?:infinity|inf)(?![A-Za-z])", re.IGNORECASE)
 
 _PLAIN: tuple[tuple[str, str], ...] = (
@@ -95,7 +96,7 @@ def _spelling(text: str) -> str:
     text = _ZEROS.sub(r"\1", text)
     if assigned := _ASSIGNED.match(text):
         text = assigned[1]
-    text = _ROOT.sub(r"\\sqrt{\1}", text)
+    text = _BASE.sub(r"\\log_{\1}", _ROOT.sub(r"\\sqrt{\1}", text))
     # A command and the letter behind it stay apart.
     text = re.sub(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])", "\\1\0", text)
     text = re.sub(r"\s+", "", text).replace("\0", " ")

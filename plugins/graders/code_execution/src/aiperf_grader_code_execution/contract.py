@@ -44,7 +44,6 @@ _WRONG = (
     (_ECHO, "```python\nprint(7)\n```"),
     (_ECHO, "```python\nsyntax error\n```"),
     (_ECHO, "```python\nprint(int(input()) + int(input()))\nraise SystemExit(3)\n```"),
-    (_ECHO, "```python\n\n```"),
     (_ECHO, "```python\nprint('7')\nprint('7')\n```"),
     (_ECHO, "```python\nprint(int(input()) + int(input()) + int(input()))\n```"),
     (_ECHO, "```javascript\nconsole.log(7)\n```"),
@@ -58,7 +57,8 @@ _WRONG = (
     (_FLOAT, "```python\nprint('0.5 Yes')\nprint(2)\n```"),
 )
 _BAD_GOLD = ("{}", "[]", "no JSON", '{"public_test_cases": [1]}', '{"private_test_cases": "gASVBQ=="}')
-_NOTHING = (_SUM, "I'm sorry, but I can't.", "", "` `", "```python", "42", "\\boxed{7}", "[" * 5_000, "~~~\nprint(7)\n~~~")
+_NOTHING = (_SUM, "```python\n\n```", "I'm sorry, but I can't.", "", "` `", "```python", "42", "\\boxed{7}", "[" * 5_000,
+            "~~~\nprint(7)\n~~~")
 VECTORS = (
     *(GradedAnswer(expected, answer, correct=True) for expected, answer in _RIGHT),
     *(GradedAnswer(expected, answer, correct=False) for expected, answer in _WRONG),

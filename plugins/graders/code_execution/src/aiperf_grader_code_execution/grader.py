@@ -50,8 +50,9 @@ class CodeExecution(Grader[CodeExecutionOptions]):
         if not material.cases:
             return Grade(correct=False, unparsed=True, explanation="the problem has no test case")
         code = last_block(case.response)
-        if code is None:
-            return Grade(correct=False, unparsed=True, explanation="the answer has no fenced block")
+        if code is None or not code.strip():
+            why = "no fenced block" if code is None else "nothing in its last block"
+            return Grade(correct=False, unparsed=True, explanation=f"the answer has {why}")
         left_s = limit_s(len(material.cases))
         for number, test in enumerate(material.cases, 1):
             given = _given(material, test)
