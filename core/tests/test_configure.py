@@ -387,6 +387,32 @@ def test_a_transport_that_does_not_fit_is_refused(given: dict[str, Any], said: s
     assert only_error(installed=[*PLUGINS, *FRAMES], **given).startswith(said)
 
 
+def test_another_server_serves_what_is_no_load() -> None:
+    found = plan(installed=[*PLUGINS, *CALLS], endpoint_type="caller", control_urls=["h:2", "unix:///run/s.sock"])
+    assert found.target.http_urls == ("http://h:2", "unix:///run/s.sock")
+    assert plan(installed=[*PLUGINS, *CALLS], endpoint_type="caller").target.http_urls == ()
+    assert plan(urls=["http://h"]).target.http_urls == ("http://h",)
+    said = only_error(installed=[*PLUGINS, *CALLS], endpoint_type="caller", control_urls=["calls://h:2"])
+    assert said.startswith("--server-control-url: 'calls://h:2' has the scheme 'calls'; only http, https and unix are known")
+
+
+LOCAL = row("transports", "local", capabilities={"schemes": ["http", "https", "unix"]})
+
+
+@pytest.mark.parametrize(("url", "said"), [
+    ("unix://{}/no/dir", ""), ("unix:///{}/file", "is a file, not a socket"), ("unix:///{}", "is a directory, not a socket"),
+    ("unix://host/x", "names no path of a socket"), ("unix://", "names no path of a socket"), ("unix:///x?a=1", "has a query"),
+    ("unix:///" + "x" * 107, "has 108 bytes; a socket's has at most 107"), ("unix:///{}/file/x", "can't be used: Not a dir"),
+])  # fmt: skip
+def test_a_path_that_is_no_socket_is_refused(url: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    url = url.format(str(tmp_path).lstrip("/") if "///{}" in url else tmp_path)
+    if not said:
+        assert plan(installed=[*PLUGINS, LOCAL], urls=[url], transport="local").target.urls == (url,), "it may be made later"
+        return
+    assert said in only_error(installed=[*PLUGINS, LOCAL], urls=[url], transport="local")
+
+
 ABLE = row("transports", "able", capabilities={"proxies": True})
 
 

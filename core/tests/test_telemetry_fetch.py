@@ -203,3 +203,31 @@ def test_a_post_to_the_runs_servers_has_their_key_and_no_body() -> None:
 ])  # fmt: skip
 def test_the_servers_root_is_below_no_version(base: str, path: str, root: str) -> None:
     assert Servers(TargetPlan(("m",), (base, base), path, False, 1), {}).urls == (root,)
+
+
+def test_a_socket_of_this_machine_is_asked_as_a_server_is(tmp_path: Path) -> None:
+    path = tmp_path / "run.sock"
+    base = f"unix://{path}"
+
+    async def go() -> list[Received]:
+        async with Scripted(*[[Expect(), Send(answer(b"up 1"))]] * 3, path=path) as server:
+            context = TelemetryContext((base,), headers=KEY)
+            assert (await asyncio.to_thread(context.fetch, f"{base}/metrics?all=1", 30.0)).body == b"up 1"
+            servers = Servers(TargetPlan(("m",), (base,), "", False, 1), KEY)
+            await asyncio.to_thread(servers.post, base, "/reset", 30.0)
+            other = Servers(TargetPlan(("m",), ("calls://h:1",), "", False, 1, control_urls=(base,)), KEY)
+            assert other.urls == (base,) and (await asyncio.to_thread(other.get, base, "/v1/models", 30.0)).body == b"up 1"
+            for foreign in (f"{base}2/metrics", "unix:///elsewhere/metrics"):
+                with pytest.raises(FetchError, match="below none of the run's sockets"):
+                    context.fetch(foreign, 30.0)
+            return server.requests
+
+    requests = asyncio.run(go())
+    assert [(got.method, got.target, got.header("Authorization")) for got in requests] == [
+        ("GET", "/metrics?all=1", KEY["Authorization"]), ("POST", "/reset", KEY["Authorization"]),
+        ("GET", "/v1/models", KEY["Authorization"]),
+    ]  # fmt: skip
+
+
+def test_servers_that_are_no_http_have_none_to_ask() -> None:
+    assert Servers(TargetPlan(("m",), ("calls://h:1",), "", False, 1), KEY).urls == ()

@@ -59,6 +59,15 @@ def base_urls(draft: Draft, choice: EndpointChoice) -> tuple[tuple[str, ...], We
     return tuple(bases), weights
 
 
+def control_urls(draft: Draft) -> tuple[str, ...]:
+    """The HTTP servers of ``--server-control-url``; errors go to *draft*."""
+    found = []
+    for text in draft.kernel.control_urls:
+        with draft.collected(draft.flag("control_urls")):
+            found.append(base_url(text, (*_HTTP, UNIX)))
+    return tuple(dict.fromkeys(found))
+
+
 def _check_spoken(draft: Draft, choice: EndpointChoice, url: str, taken: Sequence[str]) -> None:
     """
     Raises:

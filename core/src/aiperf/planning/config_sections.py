@@ -50,7 +50,7 @@ def _endpoint(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
     return {
         "type": plan.plugins.endpoint.name, "urls": [without_secrets(url) for url in target.urls],
         "path": without_secrets(target.path), "streaming": target.streaming, "transport": plan.plugins.transport.name,
-        "timeout": _typed(draft, "request_timeout_s"),
+        "timeout": _typed(draft, "request_timeout_s"), "control_urls": [*map(without_secrets, target.control_urls)] or None,
         "connection_reuse": _typed(draft, "connection_reuse"), "preconnect": _typed(draft, "preconnect"),
         "session_header": _typed(draft, "session_header"),
         "request_content_type": draft.kernel.request_content_type,

@@ -93,7 +93,7 @@ def validated(draft: Draft) -> Parts:
     plugins = replace(plugins, **_options(draft))
     requests = target.target_plan(draft, choice, base_urls, weights, extra)
     headers, hidden = target.headers(draft, choice, plugins), plugins.secret_values()
-    texts = secret_texts(headers, hidden, (*requests.urls, requests.path), requests.extra)
+    texts = secret_texts(headers, hidden, (*requests.urls, *requests.control_urls, requests.path), requests.extra)
     secrets = Secrets(headers, hidden, requests.urls, requests.path, requests.extra, texts)
     asked = {name.lower(): value for name, value in secrets.headers.items()}.get("accept-encoding", "")
     requests = replace(requests, accept_encoding=asked)

@@ -41,6 +41,9 @@ class RunOptions(Options):
     urls: list[str] = option("--url", "-u", default=["http://localhost:8000"], shown="http://localhost:8000", group="Endpoint",
         metavar="URL", place="endpoint.urls",
         help="Base URL(s) of the server, or unix:///PATH of its socket; several are given to sessions in turn.")
+    control_urls: list[str] = option("--server-control-url", default=[], group="Endpoint", metavar="URL", shown="--url",
+        place="endpoint.control_urls",
+        help="HTTP base URL(s) of the servers for what is no load: metrics, resets, the profiler; for a --url that is no HTTP.")
     url_strategy: Word = option("--url-strategy", default=foreign.URL_STRATEGY, group="Endpoint", metavar="NAME",
         place="endpoint.url_strategy",
         help="How sessions are spread over the URLs: round_robin, least_in_flight, weighted (--url http://a=3) or a plugin's.")

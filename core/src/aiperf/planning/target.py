@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from aiperf import environment
 from aiperf.errors import ConfigError, PluginError
 from aiperf.planning import tls
-from aiperf.planning.addresses import Weights
+from aiperf.planning.addresses import Weights, control_urls
 from aiperf.planning.kernel_options import ConnectionReuse
 from aiperf.planning.phases import NS_PER_S
 from aiperf.planning.problems import Draft
@@ -157,7 +157,7 @@ def target_plan(
         preconnect=kernel.preconnect, tls=tls.tls_plan(draft, base_urls),
         url_weights=tuple(1.0 if weight is None else weight for weight in weights),
         use_server_token_count=kernel.use_server_token_count, extra=extra, per_chunk_usage=kernel.per_chunk_usage,
-        setting_names=choice.can.settings,
+        setting_names=choice.can.settings, control_urls=control_urls(draft),
     )  # fmt: skip
 
 

@@ -1,11 +1,11 @@
-"""Single requests over http or https beside the load: a page of metrics, a word to the run's servers."""
+"""Single requests over http, https or a socket of this machine beside the load: a page of metrics, a word to the servers."""
 
 from __future__ import annotations
 
 import re
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
 
@@ -14,13 +14,14 @@ from msgspec import Struct
 from aiperf.errors import AiperfError
 from aiperf.redaction import without_secrets
 from aiperf.sdk.plan import TargetPlan, TlsPlan
-from aiperf.sdk.transport import tls_context
+from aiperf.sdk.transport import UNIX, socket_path, tls_context
 
 MOST_BYTES = 64 << 20
 """The largest page that is read."""
 _PIECE_BYTES = _MOST_HEAD_BYTES = 1 << 16
 _UNSAFE, _LINE_END = re.compile(r"[\x00-\x20\x7f]"), re.compile(r"[\x00\r\n]")
 _PORTS = {"http": 80, "https": 443}
+_UNIX_URL = f"{UNIX}://"
 _cached_tls_context = lru_cache(maxsize=8)(tls_context)  # reading the system's certificates takes 20 ms
 
 
@@ -54,23 +55,43 @@ def origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
 
 
+def is_below(url: str, bases: Iterable[str]) -> bool:
+    """Whether the URL is of one of the servers with these base URLs: scheme, host and port are the same, or the socket.
+
+    Raises:
+        ValueError: It has no valid port.
+    """
+    if not url.startswith(_UNIX_URL):
+        return origin(url) in map(origin, bases)
+    try:
+        socket_path(url, bases)
+    except ValueError:
+        return False
+    return True
+
+
 def fetch(
-    url: str, timeout_s: float, *, headers: Mapping[str, str], tls: TlsPlan, most_bytes: int = MOST_BYTES, method: str = "GET"
-) -> Fetched:
+    url: str, timeout_s: float, *, headers: Mapping[str, str], tls: TlsPlan, most_bytes: int = MOST_BYTES, method: str = "GET",
+    bases: Iterable[str] = (),
+) -> Fetched:  # fmt: skip
     """GET a page with status 200.  It follows no redirect, since headers belong to one server, and uses no proxy.
 
     timeout_s: for the connection, for each read, and for the whole body.  method: any other takes every 2xx, without a body.
+    bases: base URLs, which tell where the path of a socket of this machine ends.
 
     Raises:
         FetchError: There is no such page, it is larger than *most_bytes*, or the server can't be reached in time.
     """
     try:
-        parts = urlsplit(url)
+        path, parts = "", urlsplit(url)
+        if parts.scheme == UNIX:
+            path, asked = socket_path(url, bases)
+            parts = urlsplit(f"http://localhost{asked}")
         if parts.scheme not in _PORTS or not parts.hostname or parts.username is not None:
             raise ValueError("it must be http or https with a host; credentials go into headers")
         message = _message(method, parts, headers)
         until_s = time.monotonic() + timeout_s
-        with _connected(parts, timeout_s, tls) as connection:
+        with _local(path, timeout_s) if path else _connected(parts, timeout_s, tls) as connection:
             sent_ns = time.time_ns()
             connection.sendall(message)
             answer = _Answer()
@@ -125,6 +146,18 @@ def _connected(parts: SplitResult, timeout_s: float, tls: TlsPlan) -> socket.soc
     except BaseException:
         connection.close()
         raise
+
+
+def _local(path: str, timeout_s: float) -> socket.socket:
+    """A connection to a socket of this machine."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(timeout_s)
+        connection.connect(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 class _Answer:
@@ -202,13 +235,13 @@ class _Answer:
 class Servers:
     """The servers of a run, for plugins that tell them something beside the load.  The run's headers and its key stay inside.
 
-    urls: below which paths stand, one for each server.
+    urls: below which paths stand, one for each server: of ``--server-control-url``, else of ``--url`` where it is HTTP.
     """
 
     def __init__(
         self, target: TargetPlan, headers: Mapping[str, str], wait: Callable[[float], bool] = lambda _: True
     ) -> None:
-        self.urls = tuple(dict.fromkeys(_root(url, target.path) for url in target.urls))
+        self.urls = tuple(dict.fromkeys(_root(url, target.path) for url in target.http_urls))
         self._headers, self._tls, self._wait = headers, target.tls, wait
 
     def post(self, url: str, path: str, timeout_s: float) -> None:
@@ -219,7 +252,7 @@ class Servers:
         """
         base, mark, query = url.partition("?")
         headers = {"Content-Length": "0", **self._headers}
-        fetch(f"{base}{path}{mark}{query}", timeout_s, headers=headers, tls=self._tls, method="POST")
+        fetch(f"{base}{path}{mark}{query}", timeout_s, headers=headers, tls=self._tls, method="POST", bases=self.urls)
 
     def get(self, url: str, path: str, timeout_s: float, *, most_bytes: int = 1 << 20) -> Fetched:
         """GET *path* of the server at *url*: one of ``urls``, or another path of its host.
@@ -227,10 +260,11 @@ class Servers:
         Raises:
             FetchError: It answers with another status than 200, can't be reached in time, or is another server.
         """
-        if all(origin(url) != origin(own) for own in self.urls):
+        if not is_below(url, self.urls):
             raise FetchError(url, "it is none of the run's servers, and gets no header of theirs")
         base, mark, query = url.partition("?")
-        return fetch(f"{base}{path}{mark}{query}", timeout_s, headers=self._headers, tls=self._tls, most_bytes=most_bytes)
+        where, own = f"{base}{path}{mark}{query}", self._headers
+        return fetch(where, timeout_s, headers=own, tls=self._tls, most_bytes=most_bytes, bases=self.urls)
 
     def wait(self, seconds: float) -> bool:
         """Wait; False at once where the run is to end."""
@@ -243,4 +277,4 @@ def _root(url: str, path: str) -> str:
     return base.rstrip("/").removesuffix(path).removesuffix("/v1") + mark + query
 
 
-__all__ = ["FetchError", "Fetched", "Servers", "origin"]
+__all__ = ["FetchError", "Fetched", "Servers"]

@@ -369,6 +369,11 @@ def join_url(base: str, path: str) -> str:
     return head + mark + query
 
 
+def http_urls(urls: Sequence[str]) -> tuple[str, ...]:
+    """The URLs that are HTTP, also on a socket of this machine."""
+    return tuple(url for url in urls if url.startswith(("http://", "https://", "unix://")))
+
+
 def names(words: Sequence[str]) -> str:
     """``a, b and c``, for messages."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "nothing"

@@ -17,6 +17,7 @@ from aiperf.foreign import BURST, RAMP
 from aiperf.redaction import shown_fields, without_secrets
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.model import http_urls
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.statistics import percentile
 
@@ -158,6 +159,7 @@ class TargetPlan(Struct, frozen=True):
     accept_encoding: the header ``Accept-Encoding`` that was given with ``--header``; "" asks for none.
     preconnect: connections are opened before the load.
     setting_names: the endpoint's capability ``settings``.
+    control_urls: base URLs of HTTP servers for what isn't load (resets, profiler, metrics); without any it is *urls*.
     prepared: what the endpoint has learned of the server (``Endpoint.prepare``), filled in before the build.
     """
 
@@ -180,11 +182,17 @@ class TargetPlan(Struct, frozen=True):
     preconnect: bool = True
     setting_names: dict[str, str] = {}
     prepared: dict[str, Any] | None = None
+    control_urls: tuple[str, ...] = ()
 
     @property
     def given_path(self) -> str | None:
         """The path of every request; None leaves it to the endpoint."""
         return self.path if self.path_given else None
+
+    @property
+    def http_urls(self) -> tuple[str, ...]:
+        """The base URLs of HTTP servers for what isn't load; () where none is known."""
+        return self.control_urls or http_urls(self.urls)
 
     @property
     def scheme(self) -> str:
@@ -394,6 +402,7 @@ class Plan(Struct, frozen=True):
         target = self.target
         return self.replacing(
             options=_over(self.plugins.options, hidden), urls=tuple(map(without_secrets, target.urls)),
+            control_urls=tuple(map(without_secrets, target.control_urls)),
             path=without_secrets(target.path), extra=shown_fields(target.extra),
         )  # fmt: skip
 

@@ -15,8 +15,9 @@ from typing import Generic
 from msgspec import Struct
 
 from aiperf.errors import AiperfError
-from aiperf.sdk.fetch import MOST_BYTES, Fetched, FetchError, fetch, origin
+from aiperf.sdk.fetch import MOST_BYTES, Fetched, FetchError, fetch, is_below
 from aiperf.sdk.headers import merged
+from aiperf.sdk.model import http_urls
 from aiperf.sdk.options import OptionsT
 from aiperf.sdk.plan import TlsPlan
 
@@ -127,7 +128,8 @@ class Reading(Struct, frozen=True):
 class TelemetryContext(Struct, frozen=True):
     """The part of the run that a source sees.
 
-    urls: base URLs of the servers under test, without credentials.  tls: as typed for the run.
+    urls: base URLs of the servers under test, without credentials.  control_urls: those of ``--server-control-url``.
+    tls: as typed for the run.
     headers: of the run's requests, credentials among them; :meth:`fetch` sends them to the servers under test alone.
     """
 
@@ -135,23 +137,31 @@ class TelemetryContext(Struct, frozen=True):
     models: tuple[str, ...] = ()
     tls: TlsPlan = TlsPlan()
     headers: dict[str, str] = {}
+    control_urls: tuple[str, ...] = ()
+
+    @property
+    def http_urls(self) -> tuple[str, ...]:
+        """The base URLs of HTTP servers for what isn't load."""
+        return self.control_urls or http_urls(self.urls)
 
     def fetch(
         self, url: str, timeout_s: float = 5.0, *, headers: Mapping[str, str] | None = None, most_bytes: int = MOST_BYTES
     ) -> Fetched:
         """GET the page at *url* with the run's certificates, and *headers* of the source's own.
 
-        Scheme, host and port of one of *urls* get the run's headers, too; other servers and redirects never do.
+        Scheme, host and port of one of *urls* and *control_urls*, or its socket, get the run's headers, too; other servers and
+        redirects never do.
 
         Raises:
             FetchError: There is no such page, it is larger than *most_bytes*, or the server can't be reached in *timeout_s*.
         """
+        bases = (*self.urls, *self.control_urls)
         try:
-            tested = origin(url) in map(origin, self.urls)
+            tested = is_below(url, bases)
         except ValueError as error:
             raise FetchError(url, str(error)) from error
         sent = merged(self.headers if tested else {}, headers or {})
-        return fetch(url, timeout_s, headers=sent, tls=self.tls, most_bytes=most_bytes)
+        return fetch(url, timeout_s, headers=sent, tls=self.tls, most_bytes=most_bytes, bases=bases)
 
     def __repr__(self) -> str:
         return f"TelemetryContext(urls={self.urls!r}, models={self.models!r})"  # headers are secrets

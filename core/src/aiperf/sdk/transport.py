@@ -291,6 +291,7 @@ __all__ = [
     "RESENT",
     "REUSED",
     "STREAMED",
+    "UNIX",
     "Exchange",
     "HeaderSource",
     "Shape",
@@ -299,5 +300,6 @@ __all__ = [
     "Transport",
     "TransportSettings",
     "connect_error",
+    "socket_path",
     "tls_context",
 ]  # fmt: skip

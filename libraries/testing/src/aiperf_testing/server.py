@@ -277,10 +277,15 @@ class Link:
 
 
 class Scripted:
-    """The server.  *requests* and *links* (connections) are in the order of arrival; *faults*: errors of scripts."""
+    """The server.  *requests* and *links* (connections) are in the order of arrival; *faults*: errors of scripts.
 
-    def __init__(self, *scripts: Sequence[Step], certificate: Certificate | None = None) -> None:
-        self.scripts = scripts
+    *path*: of a socket of this machine on which it listens in place of a port; *backlog*: connections that may wait there.
+    """
+
+    def __init__(
+        self, *scripts: Sequence[Step], certificate: Certificate | None = None, path: Path | None = None, backlog: int = 512
+    ) -> None:  # fmt: skip
+        self.scripts, self._path, self._backlog = scripts, path, backlog
         self.requests: list[Received] = []
         self.links: list[Link] = []
         self.faults: list[BaseException] = []
@@ -294,12 +299,19 @@ class Scripted:
 
     @property
     def url(self) -> str:
+        if self._path is not None:
+            return f"unix://{self._path}"
         return f"{'https' if self._context else 'http'}://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Scripted:
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=512)
+        if self._path is None:
+            self._listening = socket.create_server(("127.0.0.1", 0), backlog=self._backlog)
+            self.port = self._listening.getsockname()[1]
+        else:
+            self._listening = socket.socket(socket.AF_UNIX)
+            self._listening.bind(str(self._path))
+            self._listening.listen(self._backlog)
         self._listening.setblocking(False)
-        self.port = self._listening.getsockname()[1]
         self._begin(self._accept(self._listening))
         return self
 
@@ -332,7 +344,8 @@ class Scripted:
             except OSError:  # it listens no more
                 return
             sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._path is None:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             link = Link(sock, len(self.links), self._context)
             self.links.append(link)
             self._begin(self._serve(link))

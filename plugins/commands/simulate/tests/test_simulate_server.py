@@ -492,6 +492,25 @@ def test_shares_of_faults_and_lengths_follow_the_seed():
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_a_socket_of_this_machine_serves_the_same(tmp_path):
+    path = tmp_path / "simulator.sock"
+    with running(**FAST, unix=path) as simulator:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(60)
+            sock.connect(str(path))
+            body = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
+            sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+            assert sock.recv(65536).startswith(b"HTTP/1.1 200 OK")
+        assert simulator.summary()["requests"] == 1
+        with pytest.raises(RuntimeError, match="another server listens there"), running(**FAST, unix=path):
+            pass
+    assert not path.exists()
+    with socket.socket(socket.AF_UNIX) as left:  # by a server that was killed
+        left.bind(str(path))
+    with running(**FAST, unix=path):
+        assert path.is_socket()
+
+
 def test_tls_serves_the_same(tmp_path):
     cert, key = tmp_path / "c.pem", tmp_path / "k.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiperf import AiperfError
+from aiperf import AiperfError, ConfigError
 from aiperf.parts.tools import specs, validate
 from aiperf.sdk.fetch import FetchError
 from aiperf_hook_server_control import ServerControl
 from aiperf_hook_server_control.contract import ServerControlContract
 from aiperf_hook_server_control.options import ServerControlOptions
+from aiperf_testing.journals import plan_for
 
 
 class Servers:
@@ -114,6 +116,22 @@ def test_a_path_that_is_not_below_the_server_is_refused(path: str) -> None:
     options, errors = validate(ServerControlOptions, specs(ServerControlOptions), given, {})
     assert options is None
     assert "no path below the base URL" in str(errors[0])
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({"reset_kv_cache": True}, "--reset-kv-cache asks over HTTP, and calls://h:1 is none"),
+    ({"server_profiler": True}, "--server-profiler asks over HTTP, and calls://h:1 is none"), ({}, ""),
+])  # fmt: skip
+def test_what_is_asked_over_http_needs_such_a_server(options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    hooks = ServerControl()
+    hooks.options = ServerControlOptions(**options)
+    hooks.aiperf_plan_validated(plan_for(tmp_path, urls=("calls://h:1",), control_urls=("http://h:2",)))
+    if not said:
+        hooks.aiperf_plan_validated(plan_for(tmp_path, urls=("calls://h:1",)))
+        return
+    with pytest.raises(ConfigError) as caught:
+        hooks.aiperf_plan_validated(plan_for(tmp_path, urls=("calls://h:1",)))
+    assert caught.value.message == said and "--server-control-url http://host:port" in caught.value.hints[0]
 
 
 class TestServerControlKeepsTheContract(ServerControlContract):

@@ -102,6 +102,12 @@ def test_the_page_of_each_server_comes_first_then_those_given() -> None:
     ]  # fmt: skip
 
 
+def test_the_page_is_that_of_the_server_named_for_it() -> None:
+    (target,) = targets(("calls://a:8001",), control_urls=("http://a:8000",))
+    assert target.name == "http://a:8000/metrics"
+    assert names(("unix:///run/a.sock", "calls://a:1")) == ["unix:///run/a.sock/metrics"]
+
+
 @pytest.mark.parametrize("spelling", ["localhost:8000", "127.0.0.1:8000/", "http://localhost:8000/metrics/", "http://127.0.0.1:8000"])
 def test_two_spellings_of_a_page_are_one_target(spelling: str) -> None:
     assert names(("http://127.0.0.1:8000/v1",), spelling) == ["http://127.0.0.1:8000/metrics"]

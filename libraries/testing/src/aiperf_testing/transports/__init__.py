@@ -27,7 +27,8 @@ class TransportContract(GeneralTests):
     """
 
     def test_its_manifest_says_what_it_is(self) -> None:
-        schemes = check_row("transports", self.transport).capabilities.get("schemes", ["http"])
+        can = check_row("transports", self.transport).capabilities
+        schemes = [*can.get("schemes", ["http"]), *can.get("by_type", ())]
         assert isinstance(schemes, list) and schemes, "schemes is a list of URL schemes"
         assert all(isinstance(scheme, str) and scheme.islower() for scheme in schemes), "schemes are words in lower case"
 

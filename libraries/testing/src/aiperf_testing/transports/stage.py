@@ -134,10 +134,12 @@ def play(
     *scripts: list[Step],
     certificate: Certificate | None = None,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    path: Path | None = None,
     **settings: Any,
 ) -> None:
     """Play *scene* with a transport made by *make* against a server of *scripts*, in a loop of its own.
 
+    *path*: of the server's socket on this machine, in place of a port.
     Fails too if an exchange ended twice or an error went unnoticed in the loop.
     """
     faults: list[str] = []
@@ -145,7 +147,7 @@ def play(
     async def whole() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, about: faults.append(f"{about['message']}: {about.get('exception')!r}"))
-        async with Scripted(*scripts, certificate=certificate) as server:
+        async with Scripted(*scripts, certificate=certificate, path=path) as server:
             ear = Ear()
             given = TransportSettings(urls=(server.url,), tls=TlsPlan(ca_file=str(certificate.cert) if certificate else None))
             transport = make(msgspec.structs.replace(given, **settings), ear, loop)

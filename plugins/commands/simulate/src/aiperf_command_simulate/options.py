@@ -16,6 +16,8 @@ class SimulateOptions(Options):
         help="Address to listen on; nobody else can reach the default.")
     port: int = option("--port", default=8000, ge=0, le=65535, group="Server", metavar="PORT",
         help="Port to listen on; 0 picks a free one.")
+    unix: Path | None = option("--unix", group="Server", metavar="PATH",
+        help="Listen on this socket of the machine, too: unix:///PATH.")
     models: list[str] = option("--model", "-m", default=[], group="Server", metavar="NAME", shown="any", arity="many",
         help="Model(s) served; requests for another get 404.")
     tls_cert: Path | None = option("--tls-cert", group="Server", metavar="FILE", help="Certificate chain, PEM: serve https.")

@@ -8,6 +8,7 @@ import gc
 import signal
 import socket
 import sys
+from pathlib import Path
 
 from aiperf.sdk.errors import AiperfError
 
@@ -35,6 +36,23 @@ def _listening(host: str, port: int) -> socket.socket:
     return sock
 
 
+def _local(path: Path) -> socket.socket:
+    """A socket of this machine at *path*; one that an earlier server left there goes."""
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        if path.is_socket():
+            if sock.connect_ex(str(path)) == 0:
+                raise AiperfError(f"--unix {path}: another server listens there", "choose another path")
+            path.unlink()
+            sock.close()
+            sock = socket.socket(socket.AF_UNIX)
+        sock.bind(str(path))
+    except OSError as exc:
+        sock.close()
+        raise AiperfError(f"can't listen on --unix {path}: {exc.strerror or exc}", "choose another path") from exc
+    return sock
+
+
 def _raise_file_limit() -> None:
     if sys.platform == "win32":
         return
@@ -45,14 +63,16 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(scenario: ServerScenario, sock: socket.socket) -> str:
+async def _serve(scenario: ServerScenario, sock: socket.socket, local: socket.socket | None) -> str:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     if sys.platform != "win32":
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
     server = Server(scenario, loop)
-    listener = await loop.create_server(lambda: Front(server), sock=sock, backlog=4096, ssl=scenario.tls)
+    listeners = [await loop.create_server(lambda: Front(server), sock=sock, backlog=4096, ssl=scenario.tls)]
+    if local is not None:
+        listeners.append(await loop.create_unix_server(lambda: Front(server), sock=local, backlog=4096))
     host, port = sock.getsockname()[:2]
     scheme = "https" if scenario.tls else "http"
     print(f"simulator: listening on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
@@ -63,7 +83,8 @@ async def _serve(scenario: ServerScenario, sock: socket.socket) -> str:
     try:
         await stop.wait()
     finally:
-        listener.close()
+        for listener in listeners:
+            listener.close()
         totals = server.truth.paragraph()
         server.close()
         await asyncio.sleep(0)  # lets closed transports go before the loop does
@@ -78,6 +99,7 @@ def serve(scenario: ServerScenario) -> None:
     """
     _raise_file_limit()
     sock = _listening(scenario.host, scenario.port)
+    local = None if scenario.unix is None else _local(scenario.unix)
     if sys.platform == "win32":
         factory = None
     else:
@@ -86,9 +108,12 @@ def serve(scenario: ServerScenario) -> None:
         factory = uvloop.new_event_loop
     try:
         with asyncio.Runner(loop_factory=factory) as runner:
-            totals = runner.run(_serve(scenario, sock))
+            totals = runner.run(_serve(scenario, sock, local))
     except KeyboardInterrupt:  # where loops know no signal handlers
         return
     finally:
         sock.close()
+        if local is not None and scenario.unix is not None:
+            local.close()
+            scenario.unix.unlink(missing_ok=True)
     print(f"simulator: {totals}", file=sys.stderr)

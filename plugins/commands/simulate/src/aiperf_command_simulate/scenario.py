@@ -23,6 +23,7 @@ class ServerScenario(Struct, frozen=True):
 
     host: str
     port: int
+    unix: Path | None
     tls: ssl.SSLContext | None
     models: tuple[str, ...]
     seed: int
@@ -75,7 +76,7 @@ def scenario(options: Any) -> ServerScenario:
         raise ConfigErrors(errors)
     return ServerScenario(
         host=options.host,
-        port=options.port,
+        port=options.port, unix=options.unix,
         tls=tls,
         models=tuple(dict.fromkeys(options.models)),
         seed=options.seed,

@@ -136,7 +136,8 @@ class Telemetry(Companion[None]):
         plan, secrets = self.context.plan, self.context.secrets
         plugins = plan.plugins
         hooks = tuple((ref, plugins.options.get(ref.key)) for ref, _ in plugins.hooked("aiperf_samples_arrived"))
-        context = TelemetryContext(plan.public().target.urls, plan.target.models, plan.target.tls, secrets.headers)
+        shown = plan.public().target
+        context = TelemetryContext(shown.urls, plan.target.models, plan.target.tls, secrets.headers, shown.control_urls)
         main = next(phase.index for phase in plan.load.phases if phase.kind == "profiling")
         slices = None if plan.output.slice_ns is None else (main, plan.output.slice_ns)
         series = None if plugins.series is None else (plugins.series, plugins.options.get(plugins.series.key))

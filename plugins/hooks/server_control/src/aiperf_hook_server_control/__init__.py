@@ -6,8 +6,9 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from aiperf import AiperfError, hookimpl
+from aiperf import AiperfError, ConfigError, hookimpl
 from aiperf.sdk.fetch import FetchError
+from aiperf.sdk.model import names
 
 if TYPE_CHECKING:
     from aiperf import PhasePlan, Plan
@@ -31,6 +32,17 @@ class ServerControl:
     def __init__(self) -> None:
         self._profiled: Servers | None = None
         self._warned = False
+
+    @hookimpl
+    def aiperf_plan_validated(self, plan: Plan) -> None:
+        options = self.options
+        if options is None or plan.target.http_urls:
+            return
+        asked = [flag for flag, given in (("--reset-kv-cache", options.reset_kv_cache),
+                                          ("--server-profiler", options.server_profiler)) if given]  # fmt: skip
+        if asked:
+            hint = f"add --server-control-url http://host:port, or drop {names(asked)}"
+            raise ConfigError(f"{names(asked)} asks over HTTP, and {names(plan.public().target.urls)} is none", hint)
 
     @hookimpl
     def aiperf_run_configured(self, plan: Plan, servers: Servers) -> None:

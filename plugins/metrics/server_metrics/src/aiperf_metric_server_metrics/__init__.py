@@ -20,7 +20,7 @@ class ServerMetrics(TelemetrySource[ServerMetricsOptions]):
         from aiperf_metric_server_metrics.addresses import Address, given_address, tested_address
         from aiperf_metric_server_metrics.target import MetricsTarget
 
-        tested = [tested_address(url) for url in self.context.urls if url.startswith(("http://", "https://"))]
+        tested = [tested_address(url) for url in self.context.http_urls]
         given = [given_address(item) for item in self.options.server_metrics]
         asked = {address.key for address in given}
         pages: dict[object, Address] = {}
@@ -29,7 +29,7 @@ class ServerMetrics(TelemetrySource[ServerMetricsOptions]):
             if address.login:
                 pages[address.key] = replace(known, login=address.login)
         if not pages:
-            raise Absent("no server under test speaks HTTP, and --server-metrics names no page")
+            raise Absent("no server under test speaks HTTP; --server-control-url or --server-metrics may name one that does")
         return [
             MetricsTarget(address, self.context, interval_s(), timeout_s(), asked=key in asked, second=_TENSORRT_LLM)
             for key, address in pages.items()

@@ -7,6 +7,7 @@ from base64 import b64encode
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from aiperf.sdk.redaction import without_secrets
+from aiperf.sdk.transport import UNIX
 from msgspec import Struct
 
 _PORTS = {"http": 80, "https": 443}
@@ -56,6 +57,8 @@ def given_address(item: str) -> Address:
 
 def tested_address(url: str) -> Address:
     """The page of a server under test, whatever the path of its API."""
+    if url.startswith(f"{UNIX}://"):
+        return Address(f"{url.rstrip('/')}/metrics")
     parts = urlsplit(url)
     return _address(parts._replace(query=""), "/metrics")
 

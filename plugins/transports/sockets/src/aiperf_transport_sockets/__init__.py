@@ -1,4 +1,4 @@
-"""The default transport: HTTP/1.1 on non-blocking sockets, every read stamped by the operating system's kernel."""
+"""The default transport: HTTP/1.1 on non-blocking sockets, every read of TCP stamped by the operating system's kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import weakref
 from collections import deque
 from functools import partial
 from time import monotonic_ns
-from urllib.parse import urlsplit
 
 from aiperf.sdk.environment import socket_options
 from aiperf.sdk.model import ErrorDetails
@@ -16,6 +15,7 @@ from aiperf.sdk.transport import RECONNECTED, REUSED, Exchange, Shape, Sink, Tra
 
 from aiperf_transport_sockets.connection import Connection
 from aiperf_transport_sockets.counts import SO_TIMESTAMPNS
+from aiperf_transport_sockets.local import LocalConnection
 from aiperf_transport_sockets.origins import Origin, origin_key, resolve
 from aiperf_transport_sockets.poller import Poller, ReaderPoller, chosen_reader
 from aiperf_transport_sockets.tls import TlsConnection
@@ -33,10 +33,8 @@ class RequestHead:
     shape: weakref.ref[Shape]
 
     def __init__(self, shape: Shape, origin: Origin) -> None:
-        parts = urlsplit(shape.url)
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         names = {name.lower() for name in shape.headers}
-        lines = [f"{shape.method} {target} HTTP/1.1"]
+        lines = [f"{shape.method} {origin.target(shape.url)} HTTP/1.1"]
         if "host" not in names:
             lines.append(f"Host: {origin.host_header}")
         lines += [f"{name}: {value}" for name, value in shape.headers.items()]
@@ -69,7 +67,7 @@ class KernelTransport:
         self.open_connections: set[Connection] = set()
         self.just_read: Connection | None = None
         self.stamps_missing = self.coalesced_reads = self.opened = 0
-        self._origins: dict[tuple[str, str, int], Origin] = {}
+        self._origins: dict[tuple[str, str, int, str], Origin] = {}
         self._heads: dict[int, RequestHead] = {}
         self._stamping: socket.socket | None = None
         self.finished: deque[tuple[Exchange, Connection]] = deque()
@@ -115,6 +113,8 @@ class KernelTransport:
                     break
 
     def _new_connection(self, origin: Origin) -> Connection:
+        if origin.base:
+            return LocalConnection(self, origin)
         return Connection(self, origin) if origin.tls is None else TlsConnection(self, origin, origin.tls)
 
     async def close(self) -> None:
@@ -214,7 +214,7 @@ class KernelTransport:
             connection.close()
 
     def _origin(self, url: str) -> Origin:
-        key = origin_key(url)
+        key = origin_key(url, self.settings.urls)
         if key not in self._origins:
             self._origins[key] = Origin(*key)
         return self._origins[key]

@@ -66,6 +66,8 @@ class Connection:
     sock: socket.socket
     _missing = "no connection"
     """What has not come where opening takes too long."""
+    _counted = True
+    """Whether the operating system counts what came by segments."""
 
     def __init__(self, transport: KernelTransport, origin: Origin) -> None:
         self.transport, self.origin = transport, origin
@@ -108,13 +110,16 @@ class Connection:
             transport.loop.call_soon(self._refused, error.errno or errno.EIO)
             return
         self.fd = sock.fileno()
-        for level, name, value in transport.socket_options:
+        for level, name, value in self._options():
             sock.setsockopt(level, name, value)
         transport.opened += 1
         if (code := sock.connect_ex(address)) in (0, errno.EINPROGRESS):
             self.poller.watch(self.fd, None, self._connected)
         else:
             transport.loop.call_soon(self._refused, code)
+
+    def _options(self) -> list[tuple[int, int, int]]:
+        return self.transport.socket_options
 
     def _connected(self) -> None:
         """The dialed socket is connected, or refused."""
@@ -139,7 +144,7 @@ class Connection:
         if self.exchange is not None and self._address < len(self.origin.addresses):
             self._dial()
         else:
-            self.fail(connect_error(f"{self.origin.host}:{self.origin.port}", OSError(code, os.strerror(code))))
+            self.fail(connect_error(self.origin.name, OSError(code, os.strerror(code))))
 
     def _established(self) -> None:
         exchange, head = self.exchange, self.request_head
@@ -274,7 +279,7 @@ class Connection:
             pieces.clear()
             exchange.bytes_received += len(body)
             streamed = exchange.flags & STREAMED or self._framed
-            hidden = self._merged_segments() if streamed and body.count(self._mark) > 1 else 0
+            hidden = self._merged_segments(events) if streamed and (events := body.count(self._mark)) > 1 else 0
             self.sink.chunk(exchange, body, self.kernel_ns, self.read_ns, hidden)
             self._tail = body if exchange.flags & STREAMED else b""
             if exchange.bytes_received > self._most_bytes and not exchange.shape.drains(exchange.status):
@@ -313,7 +318,7 @@ class Connection:
         exchange.status, exchange.ack_ns = answer.status, self.read_ns
         if answer.streamed:
             exchange.flags |= STREAMED
-        counts = self.transport.reader is None and (answer.streamed or self._framed)
+        counts = self._counted and self.transport.reader is None and (answer.streamed or self._framed)
         if counts and sum(piece.count(self._mark) for piece in answer.pieces) < 2:
             # Segments so far are the head's, or the end's of the answer before: they hide no event.
             self._count_from(data_segments(self.sock) or 0)
@@ -322,8 +327,8 @@ class Connection:
             reason = answer.reason.decode("latin-1") or _PHRASES.get(answer.status, f"HTTP {answer.status}")
             self.sink.head(exchange, answer.status, reason, headers)
 
-    def _merged_segments(self) -> int:
-        """TCP data segments since the last count that no read of their own accounts for."""
+    def _merged_segments(self, events: int) -> int:
+        """TCP data segments since the last count that no read of their own accounts for.  *events*: in this read."""
         if self.transport.reader is not None:
             hidden = self._hidden  # of this read alone
         else:
@@ -363,7 +368,7 @@ class Connection:
             return
         if not exchange.connected_ns:
             if now_ns - self._began_ns > settings.connect_s * 1e9:
-                message = f"{self.origin.host}:{self.origin.port}: {self._missing} within {settings.connect_s:g} s"
+                message = f"{self.origin.name}: {self._missing} within {settings.connect_s:g} s"
                 self.fail(ErrorDetails(message, type="ConnectionTimeoutError", cause=REFUSED))
         elif self._head_late(now_ns):
             return

@@ -1,15 +1,16 @@
-"""Where connections go: a scheme, host and port with its addresses and certificates."""
+"""Where connections go: a scheme, host and port with its addresses and certificates, or a socket of this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from aiperf.sdk.model import ErrorDetails
-from aiperf.sdk.transport import REFUSED, TransportSettings, tls_context
+from aiperf.sdk.transport import REFUSED, UNIX, TransportSettings, socket_path, tls_context
 
 if TYPE_CHECKING:
     from aiperf_transport_sockets.connection import Connection
@@ -20,12 +21,14 @@ TLS_SCHEMES = ("https", "grpcs")
 class Origin:
     """One scheme, host and port: its addresses, certificates and idle connections.
 
+    Of a socket of this machine *host* is its path, *port* 0, and *base* the part of URLs that names it.
+
     error: why the origin cannot be reached at all, None while it can.  failed: connections opened ahead of requests that
     were refused.
     """
 
-    def __init__(self, scheme: str, host: str, port: int) -> None:
-        self.scheme, self.host, self.port = scheme, host, port
+    def __init__(self, scheme: str, host: str, port: int, base: str = "") -> None:
+        self.scheme, self.host, self.port, self.base = scheme, host, port, base
         self.addresses: list[tuple[int, Any]] = []
         self.error: ErrorDetails | None = None
         self.idle: list[Connection] = []
@@ -33,15 +36,38 @@ class Origin:
         self.failed = 0
 
     @property
+    def name(self) -> str:
+        """The server in a message: ``host:port``, or the socket's URL."""
+        return self.base or f"{self.host}:{self.port}"
+
+    def target(self, url: str) -> str:
+        """What a URL of this origin asks for: path and query."""
+        if self.base:
+            asked = url[len(self.base) :]
+            return asked if asked.startswith("/") else f"/{asked}"
+        parts = urlsplit(url)
+        return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+    @property
     def host_header(self) -> str:
+        if self.base:
+            return "localhost"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _port(self.scheme) else f"{host}:{self.port}"
 
 
-def origin_key(url: str) -> tuple[str, str, int]:
-    """The scheme, host and port of a URL."""
+def origin_key(url: str, bases: Sequence[str] = ()) -> tuple[str, str, int, str]:
+    """The scheme, host, port and base of a URL, with which its :class:`Origin` is made.  *bases*: the URLs of the settings."""
+    if url.startswith(f"{UNIX}://"):
+        path, _ = socket_path(url, bases)
+        return UNIX, path, 0, next(base for base in _sockets(bases) if url.startswith(base))
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname or "", parts.port or _port(parts.scheme)
+    return parts.scheme, parts.hostname or "", parts.port or _port(parts.scheme), ""
+
+
+def _sockets(bases: Sequence[str]) -> list[str]:
+    """The base URLs of sockets of this machine, the longest first."""
+    return sorted((base.rstrip("/") for base in bases if base.startswith(f"{UNIX}://")), key=len, reverse=True)
 
 
 def _port(scheme: str) -> int:
@@ -55,6 +81,9 @@ async def resolve(
 
     *protocols*: for ALPN.
     """
+    if origin.base:
+        origin.addresses = [(socket.AF_UNIX, origin.host)]
+        return
     family = {"4": socket.AF_INET, "6": socket.AF_INET6}.get(settings.family, socket.AF_UNSPEC)
     try:
         entries = await loop.getaddrinfo(origin.host, origin.port, family=family, type=socket.SOCK_STREAM)

@@ -11,7 +11,7 @@ import msgspec
 from aiperf import ErrorDetails
 from aiperf.sdk.model import STILL_COMING, join_url, names
 from aiperf.sdk.plan import Plan
-from aiperf.sdk.transport import NO_TLS, REFUSED
+from aiperf.sdk.transport import NO_TLS, REFUSED, UNIX
 
 _MOST_CHARACTERS = 200
 """Of a server's own words in a sentence."""
@@ -198,14 +198,16 @@ def _late(error: ErrorDetails, plan: Plan) -> str:
 
 def _closed(error: ErrorDetails, plan: Plan) -> str:
     return (
-        f"the server at {_urls(plan)} closes connections without a whole answer: its own log says why;{_other_scheme(plan)}"
+        f"the server at {_urls(plan)} closes connections without a whole answer: its own log says why{_other_scheme(plan)}"
     )
 
 
 def _other_scheme(plan: Plan) -> str:
+    if any(map(_is_local, plan.target.urls)):
+        return ""
     if all(url.startswith("https:") for url in plan.target.urls):
-        return " if it speaks no TLS, begin the URL with http://"
-    return " if it speaks TLS, begin the URL with https://"
+        return "; if it speaks no TLS, begin the URL with http://"
+    return "; if it speaks TLS, begin the URL with https://"
 
 
 def _not_http(error: ErrorDetails, plan: Plan) -> str:
@@ -226,6 +228,8 @@ def _limited(error: ErrorDetails, plan: Plan) -> str:
 
 
 def _address(url: str) -> str:
+    if _is_local(url):
+        return url.rstrip("/")
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
@@ -234,7 +238,13 @@ def _nobody(error: ErrorDetails, plan: Plan) -> str:
     server = error.message.partition(": ")[0]
     if server not in map(_address, plan.target.urls):
         return f"nothing listens at {server}, which is none of the URLs: is the proxy of AIPERF_HTTP_TRUST_ENV up?"
-    return f"nothing listens at {_urls(plan)}: is the server up, and is this its host and port?"
+    place = "socket" if all(map(_is_local, plan.target.urls)) else "host and port"
+    return f"nothing listens at {_urls(plan)}: is the server up, and is this its {place}?"
+
+
+def _is_local(url: str) -> bool:
+    """Whether it is a socket of this machine."""
+    return url.startswith(f"{UNIX}://")
 
 
 def _certificate(error: ErrorDetails, plan: Plan) -> str:

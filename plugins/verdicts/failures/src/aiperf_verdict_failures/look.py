@@ -30,7 +30,9 @@ _THERE = (400, 401, 403, 405, 406, 411, 415, 422)
 
 def looked(look: Look) -> dict[str, str]:
     """Where else the server answers, with what to change, and its models; each only where it tells."""
-    found = {}
+    found: dict[str, str] = {}
+    if look.plan.target.control_urls or not look.servers.urls:  # these are none of the servers under test
+        return found
     if "no_route" in look.causes and (route := _route(look)):
         found[ROUTE] = route
     elif {"no_route", "unknown_model"} & set(look.causes) and (models := _models(look.servers)):

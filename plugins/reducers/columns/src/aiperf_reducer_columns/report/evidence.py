@@ -19,7 +19,7 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.series import Window
 from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, Summary
-from aiperf.sdk.transport import EXHAUSTED, REFUSED
+from aiperf.sdk.transport import EXHAUSTED, REFUSED, UNIX
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, WorkerEvent, WorkerTime
 
 from aiperf_reducer_columns.statistics.fold import Buckets, Merged, statistics
@@ -249,6 +249,8 @@ def read_loops(events: Iterable[ShardEvent], phases: set[int]) -> Loops:
 
 def _is_loopback(url: str) -> bool:
     host = urlsplit(url).hostname or ""
+    if url.startswith(f"{UNIX}://"):  # a socket of this machine
+        return True
     if host == "localhost":
         return True
     try:
