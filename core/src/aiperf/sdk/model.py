@@ -396,5 +396,5 @@ def asks_several(body: object) -> bool:
 
 __all__ = [
     "HIDDEN", "LENGTH_FIELDS", "REFUSAL", "REFUSED", "STILL_COMING", "Answers", "Conversation", "Delta", "ErrorDetails",
-    "HttpRequest", "Media", "Message", "Part", "ToolCall", "Turn", "asks_several", "join_url", "joined", "names",
+    "HttpRequest", "Media", "Message", "Part", "ToolCall", "Turn", "asks_several", "join_url", "names",
 ]  # fmt: skip

@@ -157,6 +157,8 @@ class Measurement(Struct, frozen=True):
     merged_first: answers whose first content was merged with later content.  first_stamp_share, chunk_stamp_share: of first
     contents and of all chunks, the share with a stamp of their own, 0 to 1: the others came within an interval; None where
     none came.
+    streams_per_connection: where requests shared connections, the most at once on one, by option or server.  window_stalls,
+    window_stalled_ms: of the whole run, how often the server's windows held requests up, and for how long connections waited.
     client_not_ready: requests, of all phases, that waited for their data set entry, which the client had yet to make.
     findings: of all verdicts; *reasons*, *notes* and the advice in the summary's warnings are sentences of these.
     """
@@ -183,6 +185,9 @@ class Measurement(Struct, frozen=True):
     reconnects: dict[str, int] = {}
     reader: str | None = None
     reader_pauses: int = 0
+    streams_per_connection: int | None = None
+    window_stalls: int = 0
+    window_stalled_ms: float = 0.0
     merged_first: int = 0
     first_stamp_share: float | None = None
     chunk_stamp_share: float | None = None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ import pytest
 import uvloop
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import NO_STAMP, REUSED, STREAMED
-from aiperf.testing import TransportContract
-from aiperf_http2 import DataReceived, HeaderSet, HeadersReceived, Http2Connection
+from aiperf_http2 import HeaderSet
 from aiperf_http2.grpc import framed
 from aiperf_testing.server import Certificate
-from aiperf_transport_http2 import Http2Transport
+from aiperf_transport_http2.contract import Http2Contract
 from aiperf_transport_http2.options import Http2Options
 
 JSON = HeaderSet([(":status", "200"), ("content-type", "application/json")])
@@ -34,33 +32,8 @@ async def echo(peer: Any) -> None:
     await peer.echo()
 
 
-class TestHttp2KeepsTheContract(TransportContract):
-    transport = Http2Transport
-    body = b"hello"
-
-    @asynccontextmanager
-    async def serve(self, behaviour: str) -> AsyncIterator[str]:
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            tasks.append(asyncio.current_task())
-            http, broken = Http2Connection(client=False), False
-            with suppress(ConnectionError):
-                writer.write(http.take())
-                while data := await reader.read(1 << 16):
-                    for event in http.receive(data):
-                        if isinstance(event, HeadersReceived | DataReceived) and event.end and behaviour != "silence":
-                            http.head(event.stream, JSON)
-                            http.send(event.stream, b'{"a":1}', end=behaviour == "answer")
-                            broken = behaviour == "break"
-                    writer.write(http.take())
-                    if broken:
-                        break
-            writer.close()
-
-        tasks: list[Any] = []
-        server = await asyncio.start_server(talk, "127.0.0.1", 0)
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        server.close()
-        await asyncio.gather(*tasks)
+class TestHttp2KeepsTheContract(Http2Contract):
+    pass
 
 
 class TestHttp2KeepsTheContractOnUvloop(TestHttp2KeepsTheContract):

@@ -220,6 +220,8 @@ def _full_measurement(measurement: Measurement, look: Look, width: int) -> Itera
     rows += [
         *([("Reader", clean(measurement.reader))] if measurement.reader is not None else []),
         *([("Reader pauses", f"{measurement.reader_pauses:,}")] if measurement.reader_pauses else []),
+        *([("Streams per connection", f"{streams:,}")] if (streams := measurement.streams_per_connection) else []),
+        *([("Window stalls", f"{measurement.window_stalls:,}")] if measurement.window_stalls else []),
         *((f"{what.capitalize()} with a stamp of their own (%)", _percent(share)) for what, share in _own_stamps(measurement)),
         ("Coalesced chunks", f"{measurement.coalesced_chunks:,}"),
         ("Stamps missing", f"{measurement.stamps_missing:,}"),
@@ -265,6 +267,8 @@ def _stamps(measurement: Measurement) -> str:
     if any(share < 1 for _, share in own):
         parts.append(f"{' and '.join(f'{_percent(share)} % of {what}' for what, share in own)} with a stamp of their own")
     counted = (
+        (measurement.streams_per_connection or 0, "streams per connection"),
+        (measurement.window_stalls, "stalls by the server's windows"),
         (measurement.reader_pauses, "pauses of the reader"),
         (measurement.coalesced_chunks, "chunks coalesced"),
         (measurement.stamps_missing, "missing"),

@@ -141,7 +141,9 @@ def measurement(
         worker_cpu_pct=tuple(round(worker.cpu_pct, 1) for worker in loops.workers),
         turnaround_ms=_quantiles(_statistics(turnarounds)), poll_gap_ms=_quantiles(_statistics(polls)),
         client_not_ready=loops.counters.get("not_ready", 0), reader=_reader(loops.counters),
-        reader_pauses=loops.counters.get("reader_pauses", 0), merged_first=counts.merged_first,
+        reader_pauses=loops.counters.get("reader_pauses", 0), streams_per_connection=_streams(loops.counters),
+        window_stalls=loops.counters.get("window_stalls", 0),
+        window_stalled_ms=round(loops.counters.get("window_stalled_ns", 0) / 1e6, 3), merged_first=counts.merged_first,
         first_stamp_share=_own_share(counts.merged_first, counts.answers_begun),
         chunk_stamp_share=_own_share(counts.coalesced, counts.chunks),
     )  # fmt: skip
@@ -157,6 +159,12 @@ def _reader(counters: Mapping[str, int]) -> str | None:
     if not readers:
         return None
     return "python" if not compiled else "compiled" if compiled == readers else "mixed"
+
+
+def _streams(counters: Mapping[str, int]) -> int | None:
+    """The most requests at once on a connection; None where requests share none."""
+    workers = counters.get("multiplexers", 0)
+    return counters.get("streams_per_connection", 0) // workers if workers else None
 
 
 def evidence(
