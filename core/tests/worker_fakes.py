@@ -49,6 +49,7 @@ class FakeStore:
     """Every entry is one conversation of *turns* turns."""
 
     entries = 1 << 30
+    trees = False
 
     def __init__(self, turns: int = 1) -> None:
         self._turns = turns

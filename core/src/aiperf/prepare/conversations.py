@@ -14,6 +14,7 @@ from aiperf.rundir.media import with_media
 from aiperf.sdk.endpoint import Capabilities
 from aiperf.sdk.headers import check_header_name, check_header_value
 from aiperf.sdk.model import Answers, Conversation, Media, Turn, names
+from aiperf.sdk.trees import faults
 
 _READ_AHEAD = 16
 """Conversations whose media are read at once."""
@@ -68,8 +69,9 @@ def without_silent_turns(conversation: Conversation) -> Conversation:
             break
     else:
         return conversation
-    if conversation.alone:
-        raise BadDataset(f"conversation {conversation.id!r} has silent turns, and its turns are sent without history")
+    if conversation.alone or conversation.streams:
+        why = "its turns are sent without history" if conversation.alone else "it starts others: give their messages as before"
+        raise BadDataset(f"conversation {conversation.id!r} has silent turns, and {why}")
     turns: list[Turn] = []
     waiting = Turn()
     for turn in conversation.turns:
@@ -131,6 +133,11 @@ def check(conversation: Conversation, can: Capabilities, kind: str) -> None:
             f"{where} has tools or verbatim messages, and the endpoint type {kind!r} can't send them",
             "use an endpoint type with the capability verbatim (chat)",
         )
+    if conversation.streams:
+        for fault in faults(conversation.streams, len(conversation.turns)):
+            raise BadDataset(f"{where}: {fault}")
+        if conversation.alone:
+            raise BadDataset(f"{where} starts others, and its turns are sent without history", "give a reset to each turn")
     earlier = conversation.opening or any(turn.before for turn in conversation.turns)
     if earlier and not can.multi_turn:
         raise BadDataset(

@@ -30,6 +30,7 @@ class StoredTurns(Protocol):
     """What due times need of a store."""
 
     max_turns: int
+    trees: bool
 
     def turns(self, entry: int) -> int:
         """Number of turns of the entry's conversation."""
@@ -71,7 +72,7 @@ def with_due_times(plan: Plan, phase: PhasePlan, store: StoredTurns, hooks: Hook
     data = PhaseConversations(phase, store, sampler_of(plan), plan.run.seed)
     phase = replace(phase, turns=_turns(phase, store, data))
     schedule, maker = make_schedule(plan, phase, data, hooks)
-    phase = replace(phase, driver=_driver(plan, schedule, maker))
+    phase = replace(phase, driver=_driver(plan, schedule, maker, trees=store.trees))
     if not schedule.paced:
         # Without pacing a limit must hold requests back; a plugin's schedule may come without one.
         return replace(phase, concurrency=1) if phase.concurrency is None and phase.prefill_concurrency is None else phase
@@ -84,6 +85,8 @@ def with_due_times(plan: Plan, phase: PhasePlan, store: StoredTurns, hooks: Hook
         from aiperf.prepare.ticks import with_ticks
 
         timed = with_ticks(plan, phase, store.max_turns, schedule, maker)
+    if store.trees and timed.sessions_file is None:  # children take no ticks, so that some may be nobody's
+        timed = replace(timed, planned=None)
     if timed.due_file is None or Path(timed.due_file).stat().st_size == 0:
         lasts = "" if phase.duration_ns is None else f" of {phase.duration_ns / 1e9:g} s"
         rate = "" if phase.rate is None else f" at {phase.rate:g} requests/s"
@@ -91,7 +94,7 @@ def with_due_times(plan: Plan, phase: PhasePlan, store: StoredTurns, hooks: Hook
     return timed
 
 
-def _driver(plan: Plan, schedule: Schedule, maker: str) -> str:
+def _driver(plan: Plan, schedule: Schedule, maker: str, *, trees: bool) -> str:
     """The name of the driver that the schedule names, else of the first one that drives such schedules."""
     drivers, plugins = plan.plugins.drivers, plan.plugins
     if isinstance(schedule, DrivenSchedule):
@@ -99,16 +102,19 @@ def _driver(plan: Plan, schedule: Schedule, maker: str) -> str:
         if driver not in drivers:
             hints = where_is("drivers", driver, Registry.discover())
             raise PluginError(f"{maker} wants the driver {driver!r}; installed are {names(sorted(drivers))}", *hints)
+        if trees and not plugins.fact("drivers", driver, "trees"):
+            raise PluginError(f"{maker} wants the driver {driver!r}, which drives no conversations that start others")
         return driver
     if isinstance(schedule, SessionSchedule):
         kind, what = "session_starts", "starts sessions"
     else:
         kind, what = ("due_times", "sends at due times") if schedule.paced else ("free_slots", "sends whenever a slot is free")
-    fitting = next((name for name in drivers if plugins.fact("drivers", name, "drives") == kind), None)
-    if fitting is None:
-        installed = names(sorted(drivers))
-        raise PluginError(f"{maker} wants a driver that {what}; installed are {installed}", INSTALL_SUITE)
-    return fitting
+    fitting = [name for name in drivers if plugins.fact("drivers", name, "drives") == kind]
+    suited = [name for name in fitting if bool(plugins.fact("drivers", name, "trees")) == trees]
+    if not suited:
+        what += ", of conversations that start others" if trees else ""
+        raise PluginError(f"{maker} wants a driver that {what}; installed are {names(sorted(drivers))}", INSTALL_SUITE)
+    return suited[0]
 
 
 def make_schedule(plan: Plan, phase: PhasePlan, data: Conversations | None, hooks: Hooks) -> tuple[Schedule, str]:

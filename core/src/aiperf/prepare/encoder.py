@@ -95,11 +95,12 @@ class Encoder:
         target, requests, later = self._plan.target, [], conversation
         if len(conversation.turns) > 1 and not conversation.alone:
             # Workers add the messages before a later turn, because live answers exist only in the run.
-            later = replace(conversation, system=None, context=None, opening=())
-        tools = None
+            later = replace(conversation, system=None, context=None, opening=(), streams=())
+        tools, begins = None, {stream.first for stream in conversation.streams}
         for index, authored in enumerate(conversation.turns):
-            shown, by_model = conversation, []
-            tools = authored.tools if conversation.alone or authored.tools is not None else tools
+            shown, by_model = conversation, []  # the first turn is the root's
+            fresh = conversation.alone or index in begins or authored.tools is not None
+            tools = authored.tools if fresh else tools
             if index:  # by itself: a look back for the tools would cost the square of the turns
                 shown = replace(later, turns=(replace(authored, tools=tools),))
             for model in (authored.model,) if authored.model else target.models:

@@ -210,6 +210,14 @@ def session_prefix(run_id: str, phase: int) -> str:
     return f"{run_id[:8]}-{run_id[8:12]}-8{phase & 0xFFF:03x}-b000-"
 
 
+def stream_id(prefix: str, session: int, stream: int) -> str:
+    """The id of a stream of a tree, which its turns share; that of stream 0 is the session's.
+
+    *prefix*: of :func:`session_prefix`.  Its 000 is the stream's number; what is above 4095 stands before the session's number.
+    """
+    return f"{prefix[:-4]}{stream & 0xFFF:03x}-{(stream >> 12) << 32 | session:012x}"
+
+
 def write_all(fd: int, data: bytes) -> None:
     """Write every byte; OSError (a full disk) is the caller's to handle."""
     view = memoryview(data)

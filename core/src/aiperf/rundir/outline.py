@@ -6,6 +6,7 @@ from msgspec import Raw, Struct
 from msgspec.msgpack import Decoder
 
 from aiperf.sdk.model import Answers, Conversation, Message, Turn
+from aiperf.sdk.trees import Stream
 
 
 class Outline(Struct, frozen=True):
@@ -18,13 +19,17 @@ class Outline(Struct, frozen=True):
     alone: bool = False
     opening: tuple[Message, ...] = ()
     answers: Answers = Answers.LIVE
+    streams: tuple[Stream, ...] = ()
 
     def turn(self, index: int) -> Turn:
         return _decode_turn(self.turns[index])
 
     def part(self, index: int) -> Conversation:
         """The conversation with one turn alone."""
-        turns = (self.turn(index),)
+        return self.of((self.turn(index),))
+
+    def of(self, turns: tuple[Turn, ...]) -> Conversation:
+        """The conversation with these turns alone, and no streams."""
         return Conversation(self.id, turns, self.system, self.context, self.alone, self.opening, self.answers)
 
 

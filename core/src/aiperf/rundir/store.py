@@ -3,13 +3,15 @@
 Files in the journal's directory, integers little-endian int64:
 
 ``dataset.json``           shapes of requests, number of models, longest conversation, whether there is media
-``dataset.entries``        per entry: first turn, offset of its conversation, length of its id
+``dataset.entries``        per entry: first turn, offset of its conversation, length of its id and, in the upper bits, of its
+                           streams
 ``dataset.turns``          per turn: shapes, input tokens, max tokens, delay ns, timestamp ns, images with the prefix above,
                        audio ns, splices so far
 ``dataset.offsets``        per turn and model: where its body ends
 ``dataset.bodies``         encoded bodies, one after the other, without their media
 ``dataset.splices``        where these stood, and ``dataset.media`` themselves: :mod:`aiperf.rundir.media`
-``dataset.conversations``  per entry: its id, then the conversation as msgpack, with places for its media
+``dataset.conversations``  per entry: its id, the streams of a tree as msgpack, then the conversation as msgpack, with places
+                           for its media
 ``dataset.ready``          one number: how many entries can be read, and in the upper bits the revision of the files; only while
                        the data set grows, so that the files of a run don't tell how fast its machine was
 ``dataset.places``         per entry: its place in the other files, -1 before it is made; where they are not made in their order
@@ -44,6 +46,7 @@ from aiperf.rundir.media import Kept, MediaWriter, StoredMedia, audio_ns_of, cut
 from aiperf.rundir.outline import Outline, decode_outline
 from aiperf.rundir.shapes import StoredShape, same_shape, shape_of, with_path
 from aiperf.sdk.model import Conversation, HttpRequest
+from aiperf.sdk.trees import Stream
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Ints
@@ -58,12 +61,15 @@ _FLUSH_BYTES = 1 << 18
 _PUBLISH_S, _SHAPE_S = 0.02, 1e-5
 _ROOM = 1 << 20
 """The least size of a growing file."""
+_STREAMS = 32
+"""Bits of the length of an id."""
 _REVISION = 40
 """Bits of the number of entries."""
 _IN_ORDER = range(1 << 62)
 """The places of entries that are made in their order."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Conversation).decode
+_decode_streams = msgspec.msgpack.Decoder(tuple[Stream, ...]).decode
 
 
 class _About(Struct, frozen=True):
@@ -77,6 +83,7 @@ class _About(Struct, frozen=True):
     repeats: bool = False
     settings: bool = False
     tasked: bool = False
+    trees: bool = False
 
 
 class Expectation(Struct, frozen=True):
@@ -126,8 +133,8 @@ class StoreWriter:
         self._turns = self._body_end = self._conversation_end = self._flushed_bytes = self._splices_end = 0
         self._media = False
         self._pool = MediaWriter(directory)
-        self.graded = self.repeats = self.settings = self.tasked = False
-        """Whether any turn has an expected answer; a number of its repeat; settings; a task."""
+        self.graded = self.repeats = self.settings = self.tasked = self.trees = False
+        """Whether any turn has an expected answer; a number of its repeat; settings; a task; whether any entry has streams."""
         self.counts_add_up = False
         """Whether the run's tokenizer promises so."""
         self.entries = 0
@@ -217,9 +224,12 @@ class StoreWriter:
 
     def _append(self, conversation: Conversation) -> None:
         identity, packed = conversation.id.encode(), _encode(conversation)
-        self._tables[0] += (self._turns, self._conversation_end, len(identity))
-        self._conversations += (identity, packed)
-        self._conversation_end += len(identity) + len(packed)
+        streams = b""
+        if conversation.streams:
+            streams, self.trees = _encode(conversation.streams), True
+        self._tables[0] += (self._turns, self._conversation_end, len(identity) | len(streams) << _STREAMS)
+        self._conversations += (identity, streams, packed)
+        self._conversation_end += len(identity) + len(streams) + len(packed)
 
     def _end_entry(self, number: int) -> None:
         if self._places is not None:
@@ -281,7 +291,7 @@ class StoreWriter:
 
     def _write_about(self) -> bool:
         """Write ``dataset.json``, and say whether it changed."""
-        about_turns = self.graded, self.repeats, self.settings, self.tasked
+        about_turns = self.graded, self.repeats, self.settings, self.tasked, self.trees
         known = len(self._shapes), self.max_turns, self._media, bool(self._pool), *about_turns
         if known == self._about:
             return False
@@ -289,7 +299,7 @@ class StoreWriter:
         shapes = with_path(self._shapes, self._path, without_secrets(self._path or ""))
         about = _About(
             shapes, self._models, self.max_turns, self._media, self.graded, _TURN, self.counts_add_up, self.repeats,
-            self.settings, self.tasked,
+            self.settings, self.tasked, self.trees,
         )  # fmt: skip
         private(draft).write_bytes(msgspec.json.encode(about))
         draft.replace(self._directory / "dataset.json")
@@ -376,7 +386,7 @@ class Store:
         self.shapes += with_path(about.shapes[len(self.shapes) :], without_secrets(self._path or ""), self._path)
         self.max_turns, self._models, self._media, self.graded = about.max_turns, about.models, about.media, about.graded
         self._width, self.counts_add_up = about.turn_fields, about.counts_add_up
-        self.repeats, self.settings, self.tasked = about.repeats, about.settings, about.tasked
+        self.repeats, self.settings, self.tasked, self.trees = about.repeats, about.settings, about.tasked, about.trees
         self._rows = len(self._entries) // _ENTRY
         with suppress(FileNotFoundError):
             self._places = memoryview(_mapped(self._directory / "dataset.places")).cast("q")
@@ -465,8 +475,8 @@ class Store:
     def id(self, entry: int) -> str:
         """The conversation's id."""
         row = self._row(entry)
-        _, at, length = self._entries[row * _ENTRY : row * _ENTRY + _ENTRY]
-        return self._conversations[at : at + length].decode()
+        _, at, lengths = self._entries[row * _ENTRY : row * _ENTRY + _ENTRY]
+        return self._conversations[at : at + (lengths & _mask(_STREAMS))].decode()
 
     def ids(self, entries: Ints) -> list[str]:
         """The conversation's id of each entry."""
@@ -475,6 +485,17 @@ class Store:
         several, places = np.unique(entries, return_inverse=True)
         found = list(map(self.id, several.tolist()))
         return list(map(found.__getitem__, places.tolist()))
+
+    def streams(self, entry: int) -> tuple[Stream, ...]:
+        """The streams of the entry's tree; () for a conversation that starts no others."""
+        if not self.trees:
+            return ()
+        row = self._row(entry)
+        _, at, lengths = self._entries[row * _ENTRY : row * _ENTRY + _ENTRY]
+        if not lengths >> _STREAMS:
+            return ()
+        at += lengths & _mask(_STREAMS)
+        return _decode_streams(memoryview(self._conversations)[at : at + (lengths >> _STREAMS)])
 
     def conversation(self, entry: int) -> Conversation:
         """The entry as the data set gave it."""
@@ -532,9 +553,9 @@ class Store:
     def _packed(self, entry: int) -> memoryview:
         """The entry's conversation as msgpack."""
         row = self._row(entry)
-        _, at, length = self._entries[row * _ENTRY : row * _ENTRY + _ENTRY]
+        _, at, lengths = self._entries[row * _ENTRY : row * _ENTRY + _ENTRY]
         after = self._entries[(row + 1) * _ENTRY + 1] if row + 1 < self._rows else len(self._conversations)
-        return memoryview(self._conversations)[at + length : after]
+        return memoryview(self._conversations)[at + (lengths & _mask(_STREAMS)) + (lengths >> _STREAMS) : after]
 
     def _row(self, entry: int) -> int:
         """The place of the entry, which may have been added since the last look."""

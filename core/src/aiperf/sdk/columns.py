@@ -137,6 +137,13 @@ POLL_GAP = "poll_gap_ns"
 (ns), by which its latency may be too long.  Such batches have the text ``legs``: JSON of :class:`Leg`."""
 REPEAT = "repeat"
 """A column of every batch: how often the request's problem was asked before (``Turn.repeat``); absent where each comes once."""
+TREE_COLUMNS = ("stream", "depth", "parent")
+"""Columns of batches of a data set with trees alone: the number of the request's stream, 0 for the root's; how deep it is, 0
+for the root; the number of the stream that started it, -1 for none.  ``turn`` is counted in the stream there, and
+``conversation_id`` and ``session_id`` are the stream's."""
+TREE_TEXTS = ("parent_id", "root_id")
+"""Texts of such batches: the ``session_id`` of the stream that started it, None for the root and for what began before its
+parent's first turn; and that of the root."""
 TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error", "finish_reason", "task")
 """Texts of every batch; ``error`` is the JSON of ErrorDetails; ``finish_reason`` as the server sent it, the different ones of
 several answers to a request joined with ``", "``; ``task`` that of the turn, None where the data set gives none."""
@@ -400,7 +407,7 @@ class Scored(RecordBatch):
 
 __all__ = [
     "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "RECONNECTS", "REPEAT",
-    "TEXTS",
+    "TEXTS", "TREE_COLUMNS", "TREE_TEXTS",
     "BatchTexts", "Bounds", "Column", "Floats", "Ints", "JournalColumns", "Leg", "Ragged", "RecordBatch", "Row", "WireTrace",
     "integers", "ragged", "reconnects",
 ]  # fmt: skip

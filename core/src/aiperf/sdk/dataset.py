@@ -86,6 +86,7 @@ class Promise(Struct, frozen=True):
     any_order: ``chosen`` gives any of them.
     turn_timestamp_ms: by number and turn, from 0, when that was recorded, None where it has no time; in place of *timestamp_ms*
     where conversations may have several turns.
+    trees: some start others (``Conversation.streams``); *turns* counts those of all streams.
     """
 
     count: int
@@ -93,6 +94,7 @@ class Promise(Struct, frozen=True):
     timestamp_ms: Callable[[int], float | None] | None = None
     any_order: bool = False
     turn_timestamp_ms: Callable[[int, int], float | None] | None = None
+    trees: bool = False
 
 
 class Dataset(Generic[OptionsT]):

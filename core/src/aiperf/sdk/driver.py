@@ -7,7 +7,7 @@ runs on a worker's measuring loop as plain callbacks.  It never awaits, blocks o
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic_ns
@@ -21,6 +21,8 @@ from aiperf.sdk.plan import PhasePlan
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+    from aiperf.sdk.trees import Stream
+
 ARRIVALS, SESSIONS = 0, 1
 """Cells of ``DriverContext.progress``: arrivals of this shard that have passed, sessions of this shard that have started."""
 PRECISE_TIMERS = sys.platform == "linux"
@@ -32,9 +34,11 @@ class DriverFacts(Struct, frozen=True):
 
     drives: the schedules that get it where they name no driver: those of ``session_starts``, those of ``due_times``, or those
     without times (``free_slots``).  Of several such drivers the one with the highest priority counts.  None: it is only named.
+    trees: it drives conversations that start others (:mod:`aiperf.sdk.trees`), for data sets that have such.
     """
 
     drives: Literal["free_slots", "due_times", "session_starts"] | None = None
+    trees: bool = False
 
 
 class Session:
@@ -43,7 +47,9 @@ class Session:
     number: of the session in its phase.  entry: of the data set.  turns: how many the session makes, at most those of its
     conversation; 0 until the first request where the data set is still made.  turn: the next or current turn, from 0; the
     driver counts it up.  first, base_ns: for the driver's own use.
-    prefilling: the current request holds a prefill slot.
+    prefilling: the current request holds a prefill slot.  failed: the latest request had no good answer.
+    stream: of a tree, the number of the stream; its turns are those from the stream's first to *turns*, counted over the whole
+    tree.  forks: other streams go on from what it says, so that its last answer is kept, too.
     answered_ns: stamp of the last byte of the latest answer, monotonic; when the kernel heard of it where it failed or was the
     session's last; 0 before.
     due_ns: when the current turn is due by its think time, monotonic; -1 where it has none.
@@ -53,18 +59,18 @@ class Session:
     """
 
     __slots__ = (
-        "answered_ns", "base_ns", "collected", "due_ns", "entry", "first", "id", "kernel_ns", "listen", "model", "number",
-        "phase", "prefilling", "read_ns", "script", "state", "turn", "turns", "url",
+        "answered_ns", "base_ns", "collected", "due_ns", "entry", "failed", "first", "forks", "id", "kernel_ns", "listen",
+        "model", "number", "phase", "prefilling", "read_ns", "script", "state", "stream", "turn", "turns", "url",
     )  # fmt: skip
 
     def __init__(self, phase: int, number: int, entry: int, turns: int, model: int, url: int, identity: str) -> None:
         self.phase, self.number, self.id = phase, number, identity
         self.entry, self.turns = entry, turns
         self.model, self.url = model, url
-        self.turn = self.first = self.base_ns = 0
+        self.turn = self.first = self.base_ns = self.stream = 0
         self.answered_ns = self.kernel_ns = self.read_ns = 0
         self.due_ns = -1
-        self.prefilling = False
+        self.prefilling = self.forks = self.failed = False
         self.script: Any = None
         self.state: dict[str, Any] = {}
         self.collected: list[bytes] = []
@@ -74,6 +80,11 @@ class Session:
     def last(self) -> bool:
         """Whether no turn follows the current one."""
         return self.turn + 1 >= self.turns
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a later turn, of this stream or of one that forks off, repeats the answer to the current one."""
+        return self.forks or self.turn + 1 < self.turns
 
 
 class RequestStarter(Protocol):
@@ -92,6 +103,13 @@ class RequestStarter(Protocol):
 
     def delay_ns(self, session: Session) -> int:
         """Think time before the session's current turn."""
+
+    def streams(self, entry: int) -> Sequence[Stream]:
+        """The streams of the entry's tree, without texts; () for a conversation that starts no others."""
+
+    def child(self, parent: Session, stream: int) -> Session:
+        """A session for a stream that *parent* starts, at its first turn: with the parent's entry, model, URL and number, an
+        id of its own, and, where it forks off, what the parent has said up to now."""
 
 
 class Gate(Protocol):
@@ -114,8 +132,9 @@ class Gate(Protocol):
     def release_prefill(self, *, quiet: bool = False) -> None:
         """Give a prefill slot back; nothing happens where they are not limited."""
 
-    def wait(self, call: Callable[[], None]) -> None:
-        """Call back while the slot that was last lacking may be free."""
+    def wait(self, call: Callable[[], None], *, turns: bool = False) -> None:
+        """Call back while the slot that was last lacking may be free.  *turns*: and while a prefill slot may be, because turns
+        wait beside a session; the callback must then send one."""
 
     def stop_waiting(self) -> None:
         """Cancel the callback."""
@@ -149,7 +168,7 @@ class DriverContext(Struct, frozen=True):
     share: slots that this worker takes before other workers had their turn, None takes any number.
     max_turns: most turns of a conversation in the data set; 2 or more where that is still made, and some may have several.
     progress: the cells ARRIVALS and SESSIONS.  They outlive the process: the worker that replaces a dead one goes on from them.
-    timer: makes a timer for a callback.
+    timer: makes a timer for a callback.  seed: the run's, for what a driver draws (:mod:`aiperf.sdk.draws`).
     """
 
     phase: PhasePlan
@@ -166,6 +185,7 @@ class DriverContext(Struct, frozen=True):
     shards: int = 1
     share: int | None = None
     max_turns: int = 1
+    seed: int = 0
 
 
 class Driver(Generic[OptionsT]):
@@ -232,11 +252,15 @@ class Driver(Generic[OptionsT]):
         as slip behind ``session.due_ns``.
         """
         delay_ns = self.requests.delay_ns(session)
-        session.due_ns = session.answered_ns + delay_ns if delay_ns > 0 else -1
-        if session.due_ns <= monotonic_ns():
+        self.later(session, session.answered_ns + delay_ns if delay_ns > 0 else -1, then)
+
+    def later(self, session: Session, due_ns: int, then: Callable[[Session], None]) -> None:
+        """Call *then* at *due_ns* (monotonic), at once where that has passed or is -1; the session's ``due_ns`` says so."""
+        session.due_ns = due_ns
+        if due_ns <= monotonic_ns():
             then(session)
             return
-        heappush(self._thinking, (session.due_ns, next(self._thoughts), session, then))
+        heappush(self._thinking, (due_ns, next(self._thoughts), session, then))
         self._set_think_timer()
 
     def _set_think_timer(self) -> None:

@@ -20,6 +20,7 @@ from aiperf.sdk.framing import Framing, ServerSentEvents
 from aiperf.sdk.headers import merged
 from aiperf.sdk.model import Conversation, Delta, HttpRequest, Message, ToolCall, Turn, joined
 from aiperf.sdk.options import OptionsT, WithOptions
+from aiperf.sdk.trees import said_before
 
 if TYPE_CHECKING:
     from aiperf.sdk.asking import Ask
@@ -353,9 +354,10 @@ def completed(
     turn = conversation.turns[index]
     tools = turn.tools
     if not conversation.alone:
-        while tools is None and index:
-            index -= 1
-            tools = conversation.turns[index].tools
+        before = said_before(conversation.streams, index) if conversation.streams else range(index)
+        earlier = iter(before[::-1])
+        while tools is None and (at := next(earlier, None)) is not None:
+            tools = conversation.turns[at].tools
     history = (*conversation.prelude, *(() if turn.reset or conversation.alone else history), *turn.before)
     state = {} if state is None or turn.reset or conversation.alone else state
     return filled(turn, target, model, history=history, state=state, tools=tools)

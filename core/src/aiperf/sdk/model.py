@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from msgspec import Struct, field, structs
 
 from aiperf.redaction import scrubbed
+from aiperf.sdk.trees import Stream, said_before
 
 LENGTH_FIELDS = frozenset(("ignore_eos", "min_tokens"))
 """Body fields with which some servers hold an answer to the requested length."""
@@ -231,6 +232,8 @@ class Conversation(Struct, frozen=True, omit_defaults=True):
 
     *system*, *opening* (few-shot examples, a chat so far) and *context* become messages before the first turn, in this order;
     None adds none.  *alone*: each turn is sent without earlier turns and their answers.
+    *streams*: those of a tree, whose turns stand in *turns* one stream behind the other (:mod:`aiperf.sdk.trees`); () for a
+    conversation that starts no others.
     """
 
     id: str
@@ -240,6 +243,7 @@ class Conversation(Struct, frozen=True, omit_defaults=True):
     alone: bool = False
     opening: tuple[Message, ...] = ()
     answers: Answers = Answers.LIVE
+    streams: tuple[Stream, ...] = ()
 
     @property
     def prelude(self) -> tuple[Message, ...]:
@@ -250,7 +254,9 @@ class Conversation(Struct, frozen=True, omit_defaults=True):
 
     def messages(self, index: int) -> tuple[Message, ...]:
         """The chat that turn *index* sends, without live answers."""
-        turns = self.turns[index if self.alone else 0 : index + 1]
+        turns: Sequence[Turn] = self.turns[index if self.alone else 0 : index + 1]
+        if self.streams and not self.alone:
+            turns = [self.turns[at] for at in (*said_before(self.streams, index), index)]
         start = max((at for at, turn in enumerate(turns) if turn.reset), default=0)
         return (*self.prelude, *(message for turn in turns[start:] for message in (*turn.before, *turn.own)))
 

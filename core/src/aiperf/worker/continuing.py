@@ -30,15 +30,22 @@ class Script:
     """What a session has said so far.
 
     outline: its conversation.  answers: to each turn, the messages that repeat its answer.  grown: what the next body may
-    continue.
+    continue.  line: of a stream of a tree, the turns that were said, those before a fork included.
     """
 
-    __slots__ = ("answers", "grown", "outline")
+    __slots__ = ("answers", "grown", "line", "outline")
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
+        self.line: list[Turn] = []
         self.answers: list[Sequence[Message]] = []
         self.grown: Grown | None = None
+
+    def forked(self) -> Script:
+        """The same for a stream that goes on from here."""
+        script = Script(self.outline)
+        script.line, script.answers = [*self.line], [*self.answers]
+        return script
 
     def history(self, conversation: Conversation) -> list[Message]:
         """The messages of all turns before the current one, and their answers.  *conversation*: the outline's."""

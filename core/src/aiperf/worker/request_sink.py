@@ -75,6 +75,7 @@ class RequestSink:
             outcome = journal.ERROR
             in_flight.errors += 1
         session: Any = exchange.owner
+        session.failed = not good
         pause_s = 0.0
         if error is not None:
             self._log_error(exchange, error)
@@ -94,10 +95,10 @@ class RequestSink:
         session.listen = None
         if in_flight.by_url is not None:
             in_flight.by_url[session.url] -= 1
-        if exchange.final:
-            session.script = None  # whoever keeps the session, its bodies may be long
-        else:
+        if session.goes_on:
             self._turns.append(session, good=good, flags=exchange.flags)
+        else:
+            session.script = None  # whoever keeps the session, its bodies may be long
         driver = self._driver
         if session.prefilling:
             driver.first_token(session)

@@ -13,6 +13,7 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Exchange, Transport
+from aiperf.sdk.trees import Stream
 from aiperf.worker.answer_texts import AnswerTexts
 from aiperf.worker.early_ends import EarlyEnds
 from aiperf.worker.in_flight import InFlight
@@ -45,7 +46,8 @@ class Requests:
         self.plan, self.store, self.logbook, self.loop = plan, store, logbook, loop
         self.phase = plan.load.phases[0]
         balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
-        self.session = NewSessions(plan, store, balance).session
+        self.sessions = NewSessions(plan, store, balance)
+        self.session, self.child = self.sessions.session, self.sessions.child
         self.in_flight = InFlight(None if balance is None else balance.in_flight, loop.time)
         turns = Turns(plan, secrets, store, logbook, prepare, warn)
         self.contents = RequestContents(plan, store, turns, prepares=prepare is not None)
@@ -74,6 +76,9 @@ class Requests:
 
     # For drivers: RequestStarter
 
+    def streams(self, entry: int) -> Sequence[Stream]:
+        return self.store.streams(entry)
+
     def delay_ns(self, session: Session) -> int:
         return self.store.delay_ns(session.entry, session.turn)
 
@@ -89,7 +94,7 @@ class Requests:
         exchange = Exchange(request, shape, body, f"{self._prefix}{request:012x}", session.id, started_ns)
         exchange.deadline_ns = started_ns + self.plan.target.timeout_ns
         exchange.owner, exchange.final = session, session.last
-        if session.prefilling or not exchange.final:
+        if session.prefilling or session.goes_on:
             self.contents.turns.listen(session, self.driver.first_token)
         if self.phase.cancel_share:
             exchange.armed = self.early_ends.cancels(session)
@@ -112,7 +117,7 @@ class Requests:
 
     def _send_late(self, late: Late) -> None:
         session, n, due_ns, held_ns, self.in_flight.ended = late
-        session.turns = session.turns or self.store.turns(session.entry)
+        session.turns = session.turns or self.sessions.turns(session.entry)
         self.send(session, n, due_ns, held_ns)
         self.in_flight.ended = -1
 

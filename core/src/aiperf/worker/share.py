@@ -74,7 +74,7 @@ class Share:
             arrival_numbers=slots.LocalCounter(cells, ARRIVALS) if fds[2] < 0 else slots.SharedCounter(fds[2]),
             session_numbers=slots.LocalCounter(cells, SESSIONS) if fds[3] < 0 else slots.SharedCounter(fds[3]),
             progress=cells, due=_mapped(phase.due_file), sessions=_mapped(phase.sessions_file),
-            shard=place.index, shards=place.workers, max_turns=self.requests.store.max_turns,
+            shard=place.index, shards=place.workers, max_turns=self.requests.store.max_turns, seed=self.plan.run.seed,
             share=None if phase.concurrency is None else -(-phase.concurrency // place.workers),
         )  # fmt: skip
         with blamed(ref, "can't drive the phase"):

@@ -128,11 +128,11 @@ class SlotGate:
         if self._prefills is not None:
             self._prefills.give(quiet=quiet)
 
-    def wait(self, call: Callable[[], None] | None) -> None:
+    def wait(self, call: Callable[[], None] | None, *, turns: bool = False) -> None:
         # Only the lacking slots: a shared limit is readable while it has free slots, and would keep the loop busy.
         for slots in (self._sessions, self._prefills):
             if slots is not None:
-                slots.notify(call if slots is self._lacking else None)
+                slots.notify(call if slots is self._lacking or (turns and slots is self._prefills) else None)
 
     def stop_waiting(self) -> None:
         """Cancel all callbacks."""

@@ -63,7 +63,7 @@ class Turns:
         """Body and shape of the session's current turn, and what the journal has of the body; *request* is its number."""
         script = self._script(session)
         grown, script.grown = script.grown, None  # an exception leaves none
-        if self._continuing is not None and session.turn and not script.outline.alone:
+        if self._continuing is not None and session.turn and not (script.outline.alone or script.outline.streams):
             with suppress(Exception):  # code of a plugin; what is wrong with the turn shows when it is encoded whole
                 continued = self._continued(self._continuing, grown, session, request)
                 if continued is not None:
@@ -120,11 +120,16 @@ class Turns:
 
     def _turn(self, session: Session) -> tuple[Turn, str]:
         """The session's current turn with all of its history, and its marker."""
-        conversation, target = self._store.conversation(session.entry), self._plan.target
-        if text := self._marker(session, session.script):
+        script, index, target = session.script, session.turn, self._plan.target
+        if script.outline.streams:  # of all that is in a tree, what this stream has said
+            line = (*script.line, *self._store.part(script.outline, index).turns)
+            conversation, index = script.outline.of(line), len(script.line)
+        else:
+            conversation = self._store.conversation(session.entry)
+        if text := self._marker(session, script):
             conversation = marked(conversation, self._plan.data.cache_bust, text)
-        history = session.script.history(conversation)
-        return completed(conversation, session.turn, target, target.models[session.model], history, session.state), text
+        history = script.history(conversation)
+        return completed(conversation, index, target, target.models[session.model], history, session.state), text
 
     def _whole(self, session: Session, script: Script, request: int) -> tuple[bytes, Shape, Any]:
         """Encodes the turn with all of the history."""
@@ -146,7 +151,7 @@ class Turns:
                 url = shape.url if changed.path == prepared.path else join_url(plan.target.urls[session.url], changed.path)
                 body, cuts = joined(changed).body, shape_of(changed).parts
                 return body, Shape(url, headers, shape.session_headers, changed.method, changed.drain, cuts), body
-        elif self._continuing is not None and not (session.last or script.outline.alone):
+        elif self._continuing is not None and not (session.last or script.outline.alone or script.outline.streams):
             with suppress(Exception):  # code of a plugin; the next turn is encoded whole, too
                 script.grown = self._continuing.begin(request, turn, prepared.body, counted)
         return prepared.body, shape, prepared.body if script.grown is None else begun(prepared.body)
@@ -183,7 +188,7 @@ class Turns:
 
     def listen(self, session: Session, on_first_token: Callable[[Session], None], framing: type[Framing] | None = None) -> None:
         """Collect the answer where a later turn repeats it; call *on_first_token* if the session holds a prefill slot."""
-        collect = None if session.last else session.collected.append
+        collect = session.collected.append if session.goes_on else None
         if session.prefilling:
             framing = framing or self._endpoint.framing
             session.listen = _FirstToken(self._endpoint, partial(on_first_token, session), collect, framing).feed
@@ -198,6 +203,8 @@ class Turns:
         if good and script.outline.answers == Answers.LIVE:
             messages, session.state = self._answered(pieces, flags)
         script.answers.append(messages)
+        if script.outline.streams:
+            script.line += self._store.part(script.outline, session.turn).turns
 
     def _answered(self, pieces: list[bytes], flags: int) -> tuple[Sequence[Message], dict[str, Any]]:
         """The messages that repeat an answer, and its values for the next request."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from aiperf.sdk.driver import Driver, DriverContext, Session
 from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.trees import Stream
 from aiperf.worker.clock import LoopTimer
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 
@@ -80,6 +81,12 @@ class Starter:
         answers.active.add(session.number)
         answers.most_sessions = max(answers.most_sessions, len(answers.active))
         answers.most_prefills = max(answers.most_prefills, sum(each.prefilling for each in answers.open))
+
+    def streams(self, entry: int) -> tuple[Stream, ...]:
+        return ()
+
+    def child(self, parent: Session, stream: int) -> Session:
+        raise AssertionError(f"stream {stream} was started, and no conversation of the trial starts others")
 
     def delay_ns(self, session: Session) -> int:
         return _THINK_NS if session.turn == 1 else 0

@@ -74,7 +74,7 @@ class Stage:
 
     def driver(
         self, sessions: list[list[int]], *, shard: int = 0, of: int = 1, concurrency: int | None = None,
-        spacing: int | None = None, delay: int = 0, started: int = 0,
+        spacing: int | None = None, delay: int = 0, started: int = 0, prefills: int | None = None,
     ) -> SessionsDriver:  # fmt: skip
         """*sessions*: the due time of each turn, -1 where only the answer will tell."""
         due = [at for turns in sessions for at in turns]
@@ -85,10 +85,11 @@ class Stage:
         self.host = Host(self.clock, delay)
         self.progress = [0, started, 0, 0]
         phase = PhasePlan("profiling", "profiling", 0, "any", concurrency=concurrency, spacing_ns=spacing)
+        gate = SlotGate(LocalSlots(concurrency), None if prefills is None else LocalSlots(prefills))
         self.made = SessionsDriver(
             None,
             DriverContext(
-                phase, self.host, SlotGate(LocalSlots(concurrency)), self.loop, self.clock.timer,
+                phase, self.host, gate, self.loop, self.clock.timer,
                 LocalCounter(self.progress, ARRIVALS), LocalCounter(self.progress, SESSIONS), self.progress,
                 due=memoryview(array("q", due)), sessions=memoryview(array("q", rows)), shard=shard, shards=of,
             )
@@ -232,3 +233,14 @@ def test_turns_pass_a_session_that_waits_for_a_slot(stage: Stage) -> None:
     stage.clock.until(40)
     assert stage.host.left[2:] == [(30, 1, 0, 10, 20)]
     assert driver.complete
+
+
+def test_a_turn_gets_its_prefill_slot_while_a_session_waits_for_another(stage: Stage) -> None:
+    driver = stage.driver([[0, 10], [5], [20]], concurrency=2, prefills=1)
+    stage.clock.until(2)
+    driver.first_token(stage.host.open[0])
+    stage.clock.until(6)
+    stage.answer(0)  # session 1 has the one prefill slot
+    stage.clock.until(30)  # turn 1 of session 0 waits for it, session 2 for a session's slot
+    driver.first_token(stage.host.open[1])
+    assert (0, 1) in [(session, turn) for _, session, turn, *_ in stage.host.left]

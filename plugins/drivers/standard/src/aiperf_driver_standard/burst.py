@@ -63,16 +63,16 @@ class BurstDriver(Driver[None]):
         """Send what may leave now: turns first, then new sessions."""
         while self._ready and not self.complete:
             if not self.gate.take_turn():
-                self.gate.wait(self._fill)
+                self.gate.wait(self._fill, turns=bool(self._ready))
                 return
             session = self._ready.popleft()
             self._send_turn(session, monotonic_ns() - session.due_ns if session.due_ns >= 0 else 0)
         while not self._exhausted and not self.complete and self._alive < self._share:
             if not self.gate.take_session():
-                self.gate.wait(self._fill)
+                self.gate.wait(self._fill, turns=bool(self._ready))
                 return
             self._start_session()
-        if not self.complete:
+        if not (self.complete or self._ready):  # a session may start turns that wait
             self.gate.stop_waiting()
 
     def _reuse_slot(self) -> None:
@@ -84,7 +84,7 @@ class BurstDriver(Driver[None]):
             self._start_session()
         else:
             self.gate.release_session(quiet=True)
-            self.gate.wait(self._fill)
+            self.gate.wait(self._fill, turns=bool(self._ready))
 
     def _start_session(self) -> None:
         """Another session in the slots just taken."""
@@ -109,7 +109,7 @@ class BurstDriver(Driver[None]):
     def _continue(self, session: Session) -> None:
         if self._ready or not self.gate.take_turn():
             self._ready.append(session)
-            self.gate.wait(self._fill)
+            self.gate.wait(self._fill, turns=bool(self._ready))
         else:
             self._send_turn(session)
 

@@ -71,7 +71,10 @@ class PacedDriver(Driver[None]):
     def _arrive(self, n: int, due_ns: int) -> None:
         if self._waiting or not self._try_send(n, due_ns):
             self._waiting.append((n, due_ns))
-            self.gate.wait(self._send_waiting)
+            self._wait()
+
+    def _wait(self) -> None:
+        self.gate.wait(self._send_waiting)
 
     def _offer(self, session: Session) -> None:
         """The session is ready for its next turn; an arrival that waits takes it."""
@@ -85,7 +88,7 @@ class PacedDriver(Driver[None]):
             n, due_ns = self._waiting[0]
             held_ns = max(0, (ready_ns or monotonic_ns()) - due_ns)
             if not self._try_send(n, due_ns, held_ns):
-                self.gate.wait(self._send_waiting)
+                self._wait()
                 return
             self._waiting.popleft()
         if self.complete:

@@ -29,7 +29,7 @@ class SessionsDriver(Driver[None]):
         self._session = context.shard + self._progress[SESSIONS] * self._shards
         self._count = len(self._rows) // 3
         self._start_ns = self._alive = 0
-        self._later: list[tuple[int, int, Session]] = []  # a heap of (due, number, session)
+        self._later: list[tuple[int, int, int, Session]] = []  # a heap of (due, number, stream, session)
         self._waiting_turns, self._waiting_starts = _Queue(), _Queue()
         self._timer = context.timer(self._tick)
 
@@ -50,7 +50,7 @@ class SessionsDriver(Driver[None]):
         if due_ns <= monotonic_ns():
             self._offer(due_ns, session, max(0, session.answered_ns - due_ns))
         else:
-            heapq.heappush(self._later, (due_ns, session.number, session))
+            heapq.heappush(self._later, (due_ns, session.number, session.stream, session))
         self._set_timer()
 
     def _next_due(self, session: Session) -> int:
@@ -80,7 +80,7 @@ class SessionsDriver(Driver[None]):
                 self._progress[SESSIONS] += 1
                 self._offer(start, number)
             else:
-                self._offer(later, heapq.heappop(self._later)[2])
+                self._offer(later, heapq.heappop(self._later)[3])
 
     def _set_timer(self) -> None:
         if self.complete:
@@ -99,7 +99,7 @@ class SessionsDriver(Driver[None]):
         queue = self._waiting_starts if isinstance(what, int) else self._waiting_turns
         if queue or not self._try_send(due_ns, what, held_ns):
             queue.append((due_ns, what))
-            self.gate.wait(self._send_waiting)
+            self.gate.wait(self._send_waiting, turns=bool(self._waiting_turns))
 
     def _send_waiting(self) -> None:
         """A slot may be free: send what waits, the earliest first.
@@ -112,7 +112,7 @@ class SessionsDriver(Driver[None]):
             if not self._try_send(*queue[0], monotonic_ns() - queue[0][0]):
                 queue = turns
                 if not queue or not self._try_send(*queue[0], monotonic_ns() - queue[0][0]):
-                    self.gate.wait(self._send_waiting)
+                    self.gate.wait(self._send_waiting, turns=bool(self._waiting_turns))
                     return
             queue.popleft()
         if not self.complete:

@@ -80,7 +80,7 @@ def listed(batch: RecordBatch) -> Listed:
 
 def _narrow(batch: RecordBatch, rows: NDArray[np.intp]) -> RecordBatch:
     """These requests with the columns that a line shows: the chunks of a batch are too much to copy for nothing."""
-    needed = {*_NEEDED, *({REPEAT} & batch.columns.keys()), *(TRACED if "trace" in batch.texts else ())}
+    needed = {*_NEEDED, *({REPEAT, "depth"} & batch.columns.keys()), *(TRACED if "trace" in batch.texts else ())}
     return RecordBatch(
         {name: batch[name][rows] for name in needed},
         batch.valid[rows],
@@ -110,7 +110,7 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
     # A transport sees the headers when it reads them, the kernel stamps the bytes behind them when they come.
     ack = np.minimum(batch["ack_ns"], np.fmin(batch["first_byte_ns"], over))
     cancelled = batch["outcome"] == CANCELLED
-    phases = batch["phase"].astype(np.int64)
+    phases, trees = batch["phase"].astype(np.int64), "depth" in batch.columns
     kinds = Words(phases, target.kinds)
     sessions = Texts(_texts(batch, "session_id"))
     reducers = [f"reducer-{number}" for number in range(target.reducers)]
@@ -126,7 +126,7 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
         "phase_kind": kinds,
         "was_cancelled": Flags(cancelled),
         "context_overflow_skip": Flags(np.zeros(count, dtype=bool)),
-        "agent_depth": Numbers(np.zeros(count)),
+        "agent_depth": Numbers(batch["depth"] if trees else np.zeros(count)),
         "due_ns": Numbers(due, True),
         "request_ack_ns": Numbers(ack, True),
         "cancellation_time_ns": Numbers(np.where(cancelled, ended, np.nan), True),
@@ -137,7 +137,8 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
         "conversation_id": Texts(_texts(batch, "conversation_id")),
         "worker_id": Texts(_texts(batch, "worker")),
         "record_processor_id": Words(batch["shard"].astype(np.int64) % target.reducers, reducers),
-        "root_correlation_id": sessions,
+        **({"parent_correlation_id": Texts(batch.texts["parent_id"])} if trees else {}),
+        "root_correlation_id": Texts(batch.texts["root_id"]) if trees else sessions,
         "reconnected": Texts(reconnects(batch)),
         "finish_reason": Texts(_texts(batch, "finish_reason")),
         **({REPEAT: Numbers(batch[REPEAT])} if REPEAT in batch.columns else {}),

@@ -38,10 +38,11 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
     conversation_num: Annotated[int, Meta(description="Number of the session in its phase.")] | None = None
     profiling_index: Annotated[int, Meta(description="Number of the profiling phase; absent in warmup.")] | None = None
     x_request_id: str | None = None
-    x_correlation_id: Annotated[str, Meta(description="The session's, shared by all its turns.")] | None = None
+    x_correlation_id: Annotated[str, Meta(description="The session's, or of a tree the stream's.")] | None = None
     conversation_id: Annotated[str, Meta(description="session_id of inputs.json.")] | None = None
     worker_id: str | None = None
     record_processor_id: str | None = None
+    parent_correlation_id: Annotated[str, Meta(description="Of the conversation that started this one.")] | None = None
     root_correlation_id: str | None = None
     reconnected: Reconnected | None = None
     finish_reason: Annotated[str, Meta(description="Of the answer's end, as the server sent it.")] | None = None

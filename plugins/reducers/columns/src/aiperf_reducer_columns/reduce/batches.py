@@ -30,6 +30,7 @@ from aiperf_reducer_columns.reduce.grading import Graded, grade_columns
 from aiperf_reducer_columns.reduce.outcomes import GRADES, Key, Outcome, read_outcomes, with_outcomes
 from aiperf_reducer_columns.reduce.packing import pack, unpacked
 from aiperf_reducer_columns.reduce.reasons import coded, decoded
+from aiperf_reducer_columns.reduce.tree_rows import TreeRows
 from aiperf_reducer_columns.reduce.usage import Usage
 from aiperf_reducer_columns.statistics.fold import Buckets
 from aiperf_reducer_columns.statistics.phase_counts import CUT
@@ -365,6 +366,8 @@ def batch_of(
     columns |= instants(stamps, kinds, lengths, np.frombuffer(stored.since, dtype=np.int64))
     columns |= grade_columns(grades, stored.count)
     columns[REPEAT] = repeats(store, numbers["entry"], numbers["turn"])
+    trees = TreeRows(numbers, store, plan.run.run_id) if store.trees else None
+    columns |= {} if trees is None else trees.columns
     for name in dict.fromkeys((*stored.further, *further)):
         data = stored.further.get(name)
         columns[name] = np.full(stored.count, ABSENT) if data is None else np.frombuffer(data, dtype=np.float64)
@@ -396,6 +399,7 @@ def batch_of(
     if stored.answers is not None:
         for place, name in enumerate(ANSWER_TEXTS):
             texts[name] = _by_row({row: both[place] for row, both in stored.answers.items()}, count)
+    texts |= {} if trees is None else trees.texts
     texts |= {name: _by_row(stored.texts[name], count) for name in stored.texts if name not in texts}
     return RecordBatch(columns, numbers["outcome"] == journal.COMPLETED, BatchTexts(texts))
 

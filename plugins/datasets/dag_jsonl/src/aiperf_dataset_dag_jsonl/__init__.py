@@ -1,0 +1,1 @@
+"""dag_jsonl: conversations that start others."""

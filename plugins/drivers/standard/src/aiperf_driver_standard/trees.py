@@ -1,0 +1,322 @@
+"""Trees under way: which stream may send its next turn, and what it waits for (spec: datasets §3.18)."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic_ns
+from typing import Protocol
+
+from aiperf.sdk.draws import uniform
+from aiperf.sdk.driver import DriverContext, Session, Timer
+from aiperf.sdk.trees import Branch, Pause, Stream
+
+_MS = 1_000_000
+"""Nanoseconds in a millisecond."""
+_FAIL_FAST = "AIPERF_DAG_FAIL_FAST"
+"""The variable: 1 ends a parent and its other children where a child fails."""
+_NOT_BEGUN = -1
+
+
+class Host(Protocol):
+    """What a driver does for its trees."""
+
+    def follow(self, session: Session) -> None:
+        """Send the session's current turn when it is due and has its slot."""
+
+    def dropped(self, session: Session) -> None:
+        """The session ends before its last turn was sent."""
+
+    def over(self, root: Session) -> None:
+        """The tree has ended: its slot is free."""
+
+
+class _Node:
+    """A stream that has begun.
+
+    left: children of each branch that have not ended, _NOT_BEGUN before the branch begins.  gate_ns: the current turn leaves
+    not before, 0 for no bound.  parked: its next turn waits for children.  sent: its last turn has left.  over: it sends
+    nothing more.  aborted: a child's failure ended it.
+    """
+
+    __slots__ = ("aborted", "gate_ns", "left", "over", "parked", "sent", "session", "stream")
+
+    def __init__(self, stream: Stream, session: Session) -> None:
+        self.stream, self.session = stream, session
+        self.left = [_NOT_BEGUN] * len(stream.branches)
+        self.gate_ns = 0
+        self.parked = self.sent = self.over = self.aborted = False
+
+    def waits(self, turn: int) -> bool:
+        """Whether the turn, counted in the stream, waits for a branch."""
+        return any(branch.joins == turn and left != 0 for branch, left in zip(self.stream.branches, self.left, strict=True))
+
+
+class _Tree:
+    """flying: requests in flight.  busy: streams that will send something without another stream's end, and starts to come.
+
+    number: of the arrival of a root that sends nothing, for the first request of its tree; None once used.
+    """
+
+    __slots__ = ("busy", "flying", "nodes", "number", "root", "streams")
+
+    def __init__(self, root: Session, streams: Sequence[Stream]) -> None:
+        self.root, self.streams = root, streams
+        self.nodes: dict[int, _Node] = {}
+        self.busy = self.flying = 0
+        self.number: int | None = None
+
+
+class Trees:
+    """The trees of one worker's share of a phase.  stopped: nothing more is sent.  sent: requests of all trees so far."""
+
+    def __init__(self, context: DriverContext, host: Host) -> None:
+        self._context, self._requests, self._host = context, context.requests, host
+        self._trees: dict[int, _Tree] = {}
+        self._starts: list[tuple[int, int, Callable[[int], None]]] = []  # a heap: due, order, callback
+        self._order = count()
+        self._timer: Timer | None = None
+        self._fail_fast = os.environ.get(_FAIL_FAST, "").strip().lower() in ("1", "true", "yes", "on")
+        self.stopped = False
+        self.sent = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._trees)
+
+    def has(self, session: Session) -> bool:
+        """Whether the session is of a tree under way."""
+        return session.number in self._trees
+
+    def begin(self, root: Session, n: int, send: Callable[[], None]) -> bool:
+        """Begin the tree of a new session, which *send* sends; False for a conversation that starts no others.
+
+        *n*: number of its arrival.  The slot of a root that sends nothing goes to the first request of its tree.
+        """
+        streams = self._requests.streams(root.entry)
+        if not streams:
+            return False
+        tree = self._trees[root.number] = _Tree(root, streams)
+        node = tree.nodes[0] = _Node(streams[0], root)
+        tree.busy = 1
+        now_ns = monotonic_ns()
+        silent = not streams[0].turns
+        if silent:  # before its children look for one
+            tree.number = n
+            self._context.gate.release_prefill(quiet=True)
+        self._fire(tree, node, None, now_ns)
+        if not (silent or self.stopped):
+            send()
+            return True
+        if not silent:
+            self._context.gate.release_prefill(quiet=True)
+        self._end(tree, node, now_ns)
+        self._settle(tree)
+        return True
+
+    def number(self, session: Session) -> int | None:
+        """The number of an arrival that the session's tree has left, once."""
+        tree = self._trees[session.number]
+        number, tree.number = tree.number, None
+        return number
+
+    def gate_ns(self, session: Session) -> int:
+        """The session's current turn leaves not before this instant (monotonic); 0 is no bound."""
+        return self._trees[session.number].nodes[session.stream].gate_ns
+
+    def left(self, session: Session) -> None:
+        """A request of the session has left."""
+        tree = self._trees[session.number]
+        tree.flying += 1
+        self.sent += 1
+        tree.nodes[session.stream].sent = session.last
+
+    def aborted(self, session: Session) -> bool:
+        """Whether a child's failure has ended the session's stream."""
+        return self._trees[session.number].nodes[session.stream].aborted
+
+    def ended(self, session: Session) -> None:
+        """A request of the session is over."""
+        tree = self._trees[session.number]
+        tree.flying -= 1
+        node = tree.nodes[session.stream]
+        if not self.stopped and not node.over:
+            self._go_on(tree, node, session)
+        self._settle(tree)
+
+    def truncate(self, session: Session) -> None:
+        """The phase makes no more requests: the stream ends before its current turn."""
+        tree = self._trees[session.number]
+        self._end(tree, tree.nodes[session.stream], monotonic_ns())
+        self._settle(tree)
+
+    def stop(self) -> None:
+        """Send nothing more: what waits is dropped, and a tree ends with its requests in flight."""
+        if self.stopped:
+            return
+        self.stopped = True
+        self._starts.clear()
+        if self._timer is not None:
+            self._timer.close()
+        for tree in list(self._trees.values()):
+            self._settle(tree)
+
+    def _go_on(self, tree: _Tree, node: _Node, session: Session) -> None:
+        """Behind an answer: what it starts, then the stream's next turn."""
+        at_ns, turn = session.answered_ns, session.turn - node.stream.first
+        if session.failed and session.stream:
+            if self._fail_fast:
+                self._abort(tree, tree.nodes[node.stream.parent])
+            self._end(tree, node, at_ns)
+            return
+        self._fire(tree, node, turn, at_ns)
+        if session.last:
+            self._end(tree, node, at_ns)
+        elif node.waits(turn + 1):
+            node.parked = True
+            tree.busy -= 1
+        else:
+            self._follow(node, 0)
+
+    def _follow(self, node: _Node, gate_ns: int) -> None:
+        if self.stopped:  # by a child that was sent just now
+            return
+        node.session.turn += 1
+        node.gate_ns = gate_ns
+        self._host.follow(node.session)
+
+    def _fire(self, tree: _Tree, node: _Node, turn: int | None, at_ns: int) -> None:
+        """Begin the branches that come after the turn, and wait for no other branch."""
+        for number, branch in enumerate(node.stream.branches):
+            if branch.after == turn and node.left[number] == _NOT_BEGUN and _free(node, branch):
+                self._begin_branch(tree, node, number, at_ns)
+
+    def _begin_branch(self, tree: _Tree, node: _Node, number: int, at_ns: int) -> None:
+        branch = node.stream.branches[number]
+        node.left[number] = len(branch.children)
+        tree.busy += len(branch.children)
+        pause_ns = 0 if branch.pause is None else self._drawn_ns(tree, node, number, branch.pause)
+        offsets = branch.offsets_ms or (0.0,) * len(branch.children)
+        for child, offset_ms in zip(branch.children, offsets, strict=True):
+            wait_ns = pause_ns + round(offset_ms * _MS)
+            if wait_ns:
+                self._at(at_ns + wait_ns, _Start(self, tree, node, child).__call__)
+            else:
+                self.start(tree, node, child, at_ns, 0)
+
+    def _drawn_ns(self, tree: _Tree, node: _Node, branch: int, pause: Pause) -> int:
+        """The branch's time before it begins, in this tree."""
+        drawn_ms = pause.median_ms
+        if pause.sigma:
+            phase, seed = self._context.phase.name, self._context.seed
+            label = f"pause:{phase}:{node.stream.id}:{branch}"
+            radius = uniform(seed, f"{label}:radius", tree.root.number)
+            angle = uniform(seed, f"{label}:angle", tree.root.number)
+            normal = math.sqrt(-2 * math.log(1 - radius)) * math.cos(2 * math.pi * angle)  # Box and Muller
+            drawn_ms *= math.exp(pause.sigma * normal)
+            drawn_ms = max(drawn_ms, pause.least_ms or 0.0)
+            drawn_ms = drawn_ms if pause.most_ms is None else min(drawn_ms, pause.most_ms)
+        return round(drawn_ms * _MS)
+
+    def _at(self, at_ns: int, call: Callable[[int], None]) -> None:
+        heappush(self._starts, (at_ns, next(self._order), call))
+        if self._timer is None:
+            self._timer = self._context.timer(self._wake)
+        self._timer.set(self._starts[0][0])
+
+    def _wake(self) -> None:
+        starts = self._starts
+        while starts and starts[0][0] <= monotonic_ns():
+            at_ns, _, call = heappop(starts)
+            call(at_ns)
+        if starts and self._timer is not None:
+            self._timer.set(starts[0][0])
+
+    def start(self, tree: _Tree, parent: _Node, child: int, at_ns: int, gate_ns: int) -> None:
+        """Begin a stream.  *at_ns*: when that is due.  *gate_ns*: the same where it was planned, else 0."""
+        if parent.aborted or self.stopped:
+            tree.busy -= 1
+            self._settle(tree)
+            return
+        session = self._requests.child(parent.session, child)
+        session.answered_ns = at_ns
+        node = tree.nodes[child] = _Node(tree.streams[child], session)
+        node.gate_ns = gate_ns
+        self._fire(tree, node, None, at_ns)
+        if node.stream.turns:
+            self._host.follow(session)
+        else:
+            self._end(tree, node, at_ns)
+
+    def _end(self, tree: _Tree, node: _Node, at_ns: int) -> None:
+        """The stream sends nothing more: those that wait for its end go on."""
+        self._close(tree, node)
+        if node.stream.parent < 0:
+            return
+        parent = tree.nodes[node.stream.parent]
+        number = next(
+            number for number, branch in enumerate(parent.stream.branches) if _number(tree, node) in branch.children
+        )
+        parent.left[number] -= 1
+        if parent.left[number] or parent.aborted or self.stopped:
+            return
+        for further, branch in enumerate(parent.stream.branches):
+            if number in branch.behind and parent.left[further] == _NOT_BEGUN and _free(parent, branch):
+                self._begin_branch(tree, parent, further, at_ns)
+        turn = parent.session.turn - parent.stream.first + 1
+        if parent.parked and not parent.waits(turn):
+            parent.parked = False
+            tree.busy += 1
+            self._follow(parent, at_ns)
+
+    def _close(self, tree: _Tree, node: _Node) -> None:
+        if not (node.sent or node.over) and node.stream.turns:
+            self._host.dropped(node.session)
+        tree.busy -= 0 if node.parked or node.over else 1
+        node.over, node.parked = True, False
+
+    def _abort(self, tree: _Tree, node: _Node) -> None:
+        """End a stream and its descendants: requests in flight end by themselves, and nothing follows."""
+        below = [one for one in tree.nodes.values() if one is node or _descends(tree, one, node)]
+        for one in below:
+            one.aborted = True
+            self._close(tree, one)
+
+    def _settle(self, tree: _Tree) -> None:
+        """End the tree once nothing of it is in flight or to come."""
+        if tree.flying or (tree.busy > 0 and not self.stopped) or self._trees.get(tree.root.number) is not tree:
+            return
+        del self._trees[tree.root.number]
+        self._host.over(tree.root)
+
+
+class _Start:
+    """A stream that begins later."""
+
+    __slots__ = ("_child", "_parent", "_tree", "_trees")
+
+    def __init__(self, trees: Trees, tree: _Tree, parent: _Node, child: int) -> None:
+        self._trees, self._tree, self._parent, self._child = trees, tree, parent, child
+
+    def __call__(self, at_ns: int) -> None:
+        self._trees.start(self._tree, self._parent, self._child, at_ns, at_ns)
+
+
+def _free(node: _Node, branch: Branch) -> bool:
+    """Whether the branches that this one waits for have ended."""
+    return all(node.left[earlier] == 0 for earlier in branch.behind)
+
+
+def _number(tree: _Tree, node: _Node) -> int:
+    return node.session.stream
+
+
+def _descends(tree: _Tree, node: _Node, ancestor: _Node) -> bool:
+    parent = node.stream.parent
+    while parent >= 0:
+        if tree.nodes[parent] is ancestor:
+            return True
+        parent = tree.nodes[parent].stream.parent
+    return False

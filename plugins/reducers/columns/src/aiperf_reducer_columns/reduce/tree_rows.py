@@ -1,0 +1,57 @@
+"""Requests of trees: the stream of each, its place in the tree and its ids."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from aiperf.parts import journal
+from aiperf.parts.journal import Store
+from aiperf.sdk.columns import TREE_COLUMNS, TREE_TEXTS, Column, Floats
+from aiperf.sdk.trees import Stream
+
+
+class TreeRows:
+    """The requests of a batch, of a run whose data set has trees; *numbers*: their columns as they are stored.
+
+    columns: TREE_COLUMNS, and ``turn`` counted in its stream.  texts: ids of streams in place of the sessions', and TREE_TEXTS.
+    """
+
+    def __init__(self, numbers: Mapping[str, Floats], store: Store, run_id: str) -> None:
+        places = (numbers[name].astype(np.int64).tolist() for name in ("entry", "turn", "phase", "session"))
+        known: dict[int, tuple[tuple[Stream, ...], list[int]]] = {}
+        rows: list[tuple[int, int, int, int]] = []
+        self._names: list[str] = []
+        self._ids: list[str] = []
+        self._parents: list[str | None] = []
+        self._roots: list[str] = []
+        prefixes: dict[int, str] = {}
+        for entry, turn, phase, session in zip(*places, strict=True):
+            if entry not in known:
+                streams = store.streams(entry)
+                known[entry] = streams, [stream.first for stream in streams]
+            streams, firsts = known[entry]
+            number = bisect_right(firsts, turn) - 1 if streams else 0
+            prefix = prefixes.setdefault(phase, journal.session_prefix(run_id, phase))
+            root = journal.stream_id(prefix, session, 0)
+            self._roots.append(root)
+            self._ids.append(journal.stream_id(prefix, session, number))
+            if not streams:
+                rows.append((turn, 0, 0, -1))
+                self._names.append(store.id(entry))
+                self._parents.append(None)
+                continue
+            stream = streams[number]
+            rows.append((turn - stream.first, number, stream.depth, stream.parent))
+            self._names.append(stream.id)
+            told = stream.parent >= 0 and not stream.before
+            self._parents.append(journal.stream_id(prefix, session, stream.parent) if told else None)
+        table = np.array(rows, dtype=np.float64).reshape(-1, 4)
+        self.columns: dict[str, Column] = {"turn": table[:, 0], **dict(zip(TREE_COLUMNS, table.T[1:], strict=True))}
+
+    @property
+    def texts(self) -> dict[str, Sequence[str | None]]:
+        """By name, one for each request."""
+        parent, root = TREE_TEXTS
+        return {"conversation_id": self._names, "session_id": self._ids, parent: self._parents, root: self._roots}
