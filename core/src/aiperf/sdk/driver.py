@@ -58,6 +58,9 @@ class Session:
     latest piece, for the kernel, too.
     """
 
+    # More than 20 attributes: what a driver, the encoder and the sink know of a session stands in one object, which a
+    # request finds without a look-up.
+
     __slots__ = (
         "answered_ns", "base_ns", "collected", "due_ns", "entry", "failed", "first", "forks", "id", "kernel_ns", "listen",
         "model", "number", "phase", "prefilling", "read_ns", "script", "state", "stream", "turn", "turns", "url",

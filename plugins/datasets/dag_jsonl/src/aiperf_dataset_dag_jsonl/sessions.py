@@ -59,7 +59,7 @@ class DagTurn(Struct, forbid_unknown_fields=True):
         return [Spawn([one]) if isinstance(one, str) else one for one in self.spawns]
 
 
-class DagSession(Struct, forbid_unknown_fields=True):
+class DagRow(Struct, forbid_unknown_fields=True):
     """A line of the file."""
 
     session_id: str
@@ -90,7 +90,7 @@ class DagSession(Struct, forbid_unknown_fields=True):
             yield from ((child, f"round {index}") for child in one.spawns)
 
 
-_decode = msgspec.json.Decoder(DagSession).decode
+_decode = msgspec.json.Decoder(DagRow).decode
 
 
 class DagFile:
@@ -102,7 +102,7 @@ class DagFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.sessions: dict[str, DagSession] = {}
+        self.sessions: dict[str, DagRow] = {}
         self._lines: dict[str, int] = {}
         for number, line in lines(path):
             text = line.removeprefix(b"\xef\xbb\xbf")
@@ -125,7 +125,7 @@ class DagFile:
         try:
             session = _decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            known = sorted(msgspec.structs.fields(DagSession), key=lambda field: field.name)
+            known = sorted(msgspec.structs.fields(DagRow), key=lambda field: field.name)
             hint = f"a conversation has {names([field.name for field in known])}" if "unknown field" in str(error) else ""
             raise BadDataset(f"{self.path}, line {number}: {_said(error)}", *([hint] if hint else [])) from error
         if session.session_id in self.sessions:
@@ -149,7 +149,7 @@ class DagFile:
             if any(fork.child == child for one in self.sessions.values() for turn in one.turns for fork in turn.forked()):
                 raise self._wrong(name, f"starts {child!r} before its turns, which is forked elsewhere")
 
-    def _check_plain(self, name: str, session: DagSession) -> None:
+    def _check_plain(self, name: str, session: DagRow) -> None:
         if not session.turns:
             raise self._wrong(name, "has no turns, and is no orchestrator")
         given = ("spawns", session.spawns), ("rounds", session.rounds), ("think_time_ms", session.think_time_ms)
@@ -159,7 +159,7 @@ class DagFile:
         for index, turn in enumerate(session.turns):
             self._check_turn(name, session, index, turn)
 
-    def _check_turn(self, name: str, session: DagSession, index: int, turn: DagTurn) -> None:
+    def _check_turn(self, name: str, session: DagRow, index: int, turn: DagTurn) -> None:
         where, last = f"turn {index}", len(session.turns) - 1
         if not turn.messages:
             raise self._wrong(name, f"has no messages in {where}")
@@ -190,7 +190,7 @@ class DagFile:
                 later = f"later turns are {index + 1} to {last}" if index < last else "it is the last turn"
                 raise self._wrong(name, f"has join_at {spawn.join_at} in {where}: {later}")
 
-    def _check_orchestrator(self, name: str, session: DagSession) -> None:
+    def _check_orchestrator(self, name: str, session: DagRow) -> None:
         listed = isinstance(session.rounds, list)
         if session.turns:
             raise self._wrong(name, "is an orchestrator, and has turns: it sends nothing itself")
@@ -241,7 +241,7 @@ class DagFile:
                     stack.append((one, True))
                     stack += [(child, False) for child, _ in self.sessions[one].children()]
 
-    def _check_system(self, name: str, session: DagSession) -> None:
+    def _check_system(self, name: str, session: DagRow) -> None:
         for index, turn in enumerate(session.turns):
             for place, message in enumerate(turn.messages):
                 if message["role"] not in ("system", "developer"):
@@ -260,4 +260,4 @@ def _said(error: Exception) -> str:
     return f"no JSON: {error}"
 
 
-__all__ = ["DagFile", "DagSession", "DagTurn"]
+__all__ = ["DagFile", "DagRow", "DagTurn"]

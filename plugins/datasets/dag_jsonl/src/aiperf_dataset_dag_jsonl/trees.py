@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiperf import BadDataset, Message, Turn
 from aiperf.sdk.trees import Branch, Pause, Stream, TreeBuilder
 
-from aiperf_dataset_dag_jsonl.sessions import DagFile, DagSession, DagTurn
+from aiperf_dataset_dag_jsonl.sessions import DagFile, DagRow, DagTurn
 
 _MOST = 100_000
 """Turns of a tree; a file in which each session starts two others twice has more than any run can send."""
@@ -48,7 +48,7 @@ class SessionTree:
                 self._builder.branch(number, Branch(grown(spawn.children), index, joins))
         return number
 
-    def _rounds(self, session: DagSession, number: int, root: str) -> None:
+    def _rounds(self, session: DagRow, number: int, root: str) -> None:
         """The rounds of an orchestrator; each waits for all children of the one before."""
         if isinstance(session.rounds, list):
             rounds = [(one.spawns, one.think_time_ms) for one in session.rounds]
@@ -60,7 +60,7 @@ class SessionTree:
             branch = Branch(children, behind=before, pause=self._pause(session, think_ms))
             before = (self._builder.branch(number, branch),)
 
-    def _pause(self, session: DagSession, own_ms: float | None) -> Pause | None:
+    def _pause(self, session: DagRow, own_ms: float | None) -> Pause | None:
         cap = self._cap_ms
         if own_ms is not None or session.think_time_sigma is None:
             fixed = session.think_time_ms if own_ms is None else own_ms

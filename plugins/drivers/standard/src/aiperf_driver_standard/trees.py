@@ -19,6 +19,7 @@ _MS = 1_000_000
 _FAIL_FAST = "AIPERF_DAG_FAIL_FAST"
 """The variable: 1 ends a parent and its other children where a child fails."""
 _NOT_BEGUN = -1
+"""In place of a branch's children that have not ended: it has not begun."""
 
 
 class Host(Protocol):
