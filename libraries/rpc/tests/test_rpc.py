@@ -6,8 +6,10 @@ import runpy
 from pathlib import Path
 
 import pytest
-from aiperf_rpc.protos import health, kserve
+from aiperf_rpc.methods import MethodError, method_of
+from aiperf_rpc.protos import echo, health, kserve
 from aiperf_rpc.wire import WireError, field_numbers
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 HERE = Path(__file__).resolve().parent.parent
 
@@ -45,3 +47,32 @@ def test_the_outermost_fields_are_told() -> None:
 def test_bytes_that_are_no_message_are_told(message: bytes) -> None:
     with pytest.raises(WireError):
         [*field_numbers(message)]
+
+
+def test_a_method_knows_its_kind_and_its_messages() -> None:
+    files = [FileDescriptorProto.FromString(echo.DESCRIPTOR.serialized_pb)]
+    kinds = {name: method_of(files, f"aiperf.simulate.Echo/{name}") for name in ("Once", "Down", "Up", "Both")}
+    assert {name: (each.several_in, each.several_out) for name, each in kinds.items()} == {
+        "Once": (False, False), "Down": (False, True), "Up": (True, False), "Both": (True, True)
+    }  # fmt: skip
+    once = kinds["Once"]
+    assert (once.path, once.asked) == ("/aiperf.simulate.Echo/Once", "aiperf.simulate.Said")
+    assert once.text_of(once.encoded({"text": "a", "mood": "LOUD"})) == '{"text": "a", "mood": "LOUD"}'
+
+
+def test_files_may_stand_in_any_order_and_leave_out_usual_ones() -> None:
+    inner = FileDescriptorProto(name="inner.proto", package="a", syntax="proto3")
+    inner.dependency.append("google/protobuf/timestamp.proto")
+    field = inner.message_type.add(name="Inner").field.add(name="at", number=1, label=1, type=11)
+    field.type_name = ".google.protobuf.Timestamp"
+    outer = FileDescriptorProto(name="outer.proto", package="a", syntax="proto3", dependency=["inner.proto"])
+    outer.service.add(name="S").method.add(name="M", input_type=".a.Inner", output_type=".a.Inner")
+    method = method_of([outer, inner], "a.S/M")
+    assert method.text_of(method.encoded({"at": "2020-01-01T00:00:00Z"})) == '{"at": "2020-01-01T00:00:00Z"}'
+    with pytest.raises(MethodError, match=r"'outer.proto' imports 'inner.proto', which is missing"):
+        method_of([outer], "a.S/M")
+    inner.message_type[0].name = "Other"
+    with pytest.raises(MethodError, match="can't be used"):
+        method_of([outer, inner], "a.S/M")
+    with pytest.raises(MethodError, match=r"there is no service 'b.S', but a.S"):
+        method_of([FileDescriptorProto.FromString(outer.SerializeToString().replace(b"a.Inner", b"a.Other")), inner], "b.S/M")

@@ -17,7 +17,6 @@ class TestOtherToolsKeepTheContract(OtherToolsContract):
         ("--session-concurrency", "use --concurrency"),
         ("--server-metrics-url", "use --gpu-telemetry URL: it means exporters of GPUs"),
         ("--max-threads", "use --workers-max"), ("--checkpoint-dir", "the journal does it: aiperf report DIR after a crash"),
-        ("--grpc-method", "belongs to the dynamic_grpc endpoint package, which is not installed"),
         ("--sweep-range", "give the option itself several values, for example --concurrency 1,2,4"), ("--sweep-type", None),
         ("--no-server-metrics", None),
         ("--qps", "use --request-rate, in requests per second"), ("--max-seconds", "use --benchmark-duration, in seconds"),

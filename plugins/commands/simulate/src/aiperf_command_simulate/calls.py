@@ -15,7 +15,7 @@ from aiperf_command_simulate.talks import Talk, TalkRun
 from aiperf_command_simulate.truth import CLIENT_GONE, EXPIRED
 
 if TYPE_CHECKING:
-    from aiperf_command_simulate.http2 import Session
+    from aiperf_command_simulate.http2 import Multiplex
 
 STATUSES = {
     400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 408: 4, 409: 10, 413: 8, 422: 3, 429: 8, 499: 1, 501: 12, 502: 14, 503: 14,
@@ -34,7 +34,7 @@ class Call:
     Bodies of answers are framed messages.  A deadline of the client's ends the call on this side, too.
     """
 
-    def __init__(self, session: Session, stream: Http2Stream, request: Request) -> None:
+    def __init__(self, session: Multiplex, stream: Http2Stream, request: Request) -> None:
         self.number = session.number
         self._session, self._stream, self._request = session, stream, request
         route = session.site.route_of(request.path)

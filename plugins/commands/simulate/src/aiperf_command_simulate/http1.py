@@ -22,7 +22,6 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from aiperf_command_simulate.dialects import Route
     from aiperf_command_simulate.faults import Faults
-    from aiperf_command_simulate.pouring import Pouring
     from aiperf_command_simulate.truth import Record, Truth
 
 MOST_BODY_BYTES = 256 * 2**20
@@ -121,7 +120,6 @@ class Connection(asyncio.Protocol):
     """One client's connection; answers one request at a time and keeps pipelined ones in order."""
 
     # More than 20 attributes: the parser calls back without arguments, so each part of a request is kept between calls.
-    # Larger than 250 lines: what the loop, the parser and the site call changes the same fields.
 
     def __init__(self, site: Site) -> None:
         self.number = 0
@@ -140,8 +138,6 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._read_ns = 0
         self._read_wall_ns = 0
-        self.pouring: Pouring | None = None
-        self._full = False
         self._clear()
 
     # What the loop calls.
@@ -183,18 +179,6 @@ class Connection(asyncio.Protocol):
             self._site.lost(self)
             self._current = None
         self._site.closed(self)
-
-    def pause_writing(self) -> None:
-        self._full = True
-
-    def resume_writing(self) -> None:
-        self._full = False
-        if self.pouring is not None:
-            self.pouring.go_on()
-
-    @property
-    def blocked(self) -> bool:
-        return self._full or self._closing
 
     # What the parser calls.
 

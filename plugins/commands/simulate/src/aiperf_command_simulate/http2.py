@@ -43,7 +43,7 @@ class Front(asyncio.Protocol):
             transport.set_protocol(self._first)
             self._first.data_received(held)
             return
-        session = Session(self._site, self._first, transport)
+        session = Multiplex(self._site, self._first, transport)
         transport.set_protocol(session)
         session.data_received(held)
 
@@ -54,8 +54,8 @@ class Front(asyncio.Protocol):
         self._first.connection_lost(exc)
 
 
-class Session(asyncio.Protocol):
-    """One client's connection.  *first*: what accepted it, and closes it.  number: of the connection."""
+class Multiplex(asyncio.Protocol):
+    """One client's connection, and its streams.  *first*: what accepted it, and closes it.  number: of the connection."""
 
     def __init__(self, site: Site, first: Connection, transport: asyncio.Transport) -> None:
         self.site, self.number = site, first.number
@@ -152,7 +152,7 @@ class Session(asyncio.Protocol):
 class HttpStream:
     """One request over HTTP/2, and its answer."""
 
-    def __init__(self, session: Session, stream: Http2Stream, request: Request) -> None:
+    def __init__(self, session: Multiplex, stream: Http2Stream, request: Request) -> None:
         self.number = session.number
         self._session, self._stream, self._request = session, stream, request
         self._body: list[bytes] = []
@@ -209,7 +209,7 @@ class HttpStream:
         self._session.http.head(self._stream, HeaderSet(fields))
 
 
-def whole(request: Request, body: bytes, session: Session, messages: tuple[bytes, ...] = ()) -> Request:
+def whole(request: Request, body: bytes, session: Multiplex, messages: tuple[bytes, ...] = ()) -> Request:
     """The request with its body, as of the read that completed it."""
     return Request(
         request.method, request.path, request.query, request.headers, body, True, True, session.read_ns, session.read_wall_ns,

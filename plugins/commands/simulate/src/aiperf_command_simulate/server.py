@@ -21,15 +21,13 @@ from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.faults import BODIES, FaultError, Faults
 from aiperf_command_simulate.gpus import Gpus
 from aiperf_command_simulate.http1 import Closable, Request, Responder
-from aiperf_command_simulate.jobs import Jobs
 from aiperf_command_simulate.lengths import Lengths
 from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.pages import ANY_MODEL, Pages
-from aiperf_command_simulate.pouring import pour
 from aiperf_command_simulate.prefix import block_keys, token_count
 from aiperf_command_simulate.scenario import ServerScenario
 from aiperf_command_simulate.tenant import Tenant
-from aiperf_command_simulate.truth import CLIENT_GONE, COMPLETED, CUT, FAILED, REFUSED, Record, Truth
+from aiperf_command_simulate.truth import CLIENT_GONE, COMPLETED, FAILED, REFUSED, Record, Truth
 from aiperf_command_simulate.words import Wording
 
 _NO_DIALECT = Dialect()
@@ -71,7 +69,6 @@ class Server:
         self._connection_numbers = 0
         self._answering: dict[Responder, tuple[Record, Answer | None]] = {}
         self._meters = {name: Meters(scenario.metrics_lag_s) for name in scenario.models or (ANY_MODEL,)}
-        self.jobs = Jobs(scenario.film_ns, scenario.film_bytes)
         self._routes = Routes(found() if routes is None else routes)
         self._created_s = int(time.time())
         self._tenant = Tenant(scenario, self.engine, self._meters, started_ns)
@@ -141,10 +138,11 @@ class Server:
 
     def faults_of(self, request: Request, record: Record) -> Faults:
         faults = fault_language.draw(self.scenario.odds, self._dice)
-        if (spoken := request.headers.get("x-simulate")) is not None:
+        spoken = request.headers.get("x-simulate")
+        if spoken is not None:
             faults = fault_language.parse(spoken).over(faults)
         record.fault = fault_language.changes(faults) or None
-        return replace(faults, retry_after_s=self.scenario.retry_after_s) if faults.retry_after_s is None else faults
+        return faults
 
     def _take(self, connection: Responder, request: Request, route: Dialect | Page) -> None:
         if isinstance(route, Dialect):
@@ -152,21 +150,11 @@ class Server:
             return
         record = self._begin(connection, request) if route.recorded else None
         reply = route.answer(request, self)
-        if reply.pieces is not None and record is not None:
-            record.status, self._answering[connection] = reply.status, (record, None)
-            connection.begin(reply.status, {"Content-Type": reply.content_type}, length=reply.length)
-            pour(connection, record, reply, lambda whole: self._poured(connection, record, whole=whole))
-            return
         connection.respond(reply.status, reply.body, kind=reply.content_type)
         if record is not None:
             record.status = reply.status
             self.truth.end(record, COMPLETED if reply.status < 400 else REFUSED, time.monotonic_ns())
         connection.release()
-
-    def _poured(self, connection: Responder, record: Record, *, whole: bool) -> None:
-        del self._answering[connection]
-        self.truth.end(record, COMPLETED if whole else CUT, time.monotonic_ns())
-        (connection.release if whole else connection.cut)()
 
     def _infer(self, connection: Responder, request: Request, dialect: Dialect) -> None:
         record = self._begin(connection, request)
@@ -174,7 +162,7 @@ class Server:
             faults = self.faults_of(request, record)
             if faults.status is not None:
                 message, page = f"the simulator was told to fail with status {faults.status}", BODIES.get(faults.body or "")
-                refusal = RefusedError(faults.status, "SimulatedError", message, faults.retry_after_s, page)
+                refusal = RefusedError(faults.status, "SimulatedError", message, self._retry_after(faults), page)
                 if not faults.slow_first_ns:
                     raise refusal
                 self._answering[connection] = record, None
@@ -196,7 +184,8 @@ class Server:
         if scenario.models and ask.model not in scenario.models:
             served = ", ".join(scenario.models)
             raise RefusedError(404, "NotFoundError", f"no model is called {ask.model!r}; served: {served}")
-        record.model, record.stream = ask.model, ask.stream
+        record.model = ask.model
+        record.stream = ask.stream
         counts = [token_count(prompt) for prompt in ask.prompts]
         record.prompt_tokens = sum(counts)
         if faults.silent:
@@ -204,14 +193,16 @@ class Server:
             return
         frame = dialect.framing(faults.lines or scenario.lines, faults)
         call = (ask.tool or "function") if faults.call else None
-        opened = Opened(record.number, self._created_s, ask.model or ANY_MODEL, ask, faults, frame, record, self.jobs, call)
+        opened = Opened(record.number, self._created_s, ask.model or ANY_MODEL, ask, faults, frame, call)
         answer = Answer(
             connection, record, ask, faults, dialect, frame, dialect.writer(opened),
             self._meters_of(ask.model), self.truth, self._ended,
             tokens_per_chunk=faults.tokens_per_chunk or scenario.tokens_per_chunk,
-            framing=faults.framing or scenario.framing, timed=scenario.request_metrics, block_size=scenario.engine.block_size,
+            framing=faults.framing or scenario.framing, timed=scenario.request_metrics,
+            block_size=scenario.engine.block_size,
         )  # fmt: skip
-        choices, sequences = list[Choice](), list[Sequence[Choice]]()
+        choices = []
+        sequences = []
         asked = [] if ask.prefill_only else scenario.answers.asked(ask.prompts, ask.choices)
         for place, (prompt, count) in enumerate(zip(ask.prompts, counts, strict=True)):
             blocks = block_keys(prompt, scenario.engine.block_size) if scenario.engine.cache_blocks else ()
@@ -232,7 +223,7 @@ class Server:
                     self.engine.cancel(other, received)
                 self._set_alarm()
                 limit = scenario.engine.max_queue
-                raise RefusedError(429, "RateLimitError", f"{limit} sequences wait already", faults.retry_after_s)
+                raise RefusedError(429, "RateLimitError", f"{limit} sequences wait already", self._retry_after(faults))
         record.answers = scenario.answers.noted(asked)
         if scenario.drafts is not None and len(choices) == 1 and not ask.prefill_only:
             record.drafts = account(scenario.drafts, choices[0].length.tokens, scenario.seed + record.number)
@@ -300,6 +291,9 @@ class Server:
         """The model's; those of the first one where it is unknown."""
         known = self._meters.get(model)
         return next(iter(self._meters.values())) if known is None else known
+
+    def _retry_after(self, faults: Faults) -> float:
+        return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
 
 
 def _lost_way(request: Request, methods: set[str]) -> RefusedError:

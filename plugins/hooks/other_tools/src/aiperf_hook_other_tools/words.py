@@ -13,7 +13,6 @@ def _later(subject: str, words: str) -> dict[str, str]:
     return _each(words, f"{subject}: {LATER}")
 
 
-_NOT_HERE = "belongs to the {} endpoint package, which is not installed"
 _MADE = "--isl and --osl set the lengths of prompts that are made"
 _DATA = f"use --input-file FILE, or --public-dataset NAME; {_MADE}"
 _SAVED = "results are always saved; --artifact-dir says where"
@@ -86,8 +85,6 @@ OTHER_TOOLS = {
     **_each("--disable-tqdm --disable-progress --no-progress --disable-progress-bar", "use --ui none, or --quiet"),
     **_each("--checkpoint-dir --enable-checkpointing", "the journal does it: aiperf report DIR after a crash"),
     **_each("--generate-plots", "run aiperf plot afterwards"),
-    # parts of other installations
-    "--grpc-method": _NOT_HERE.format("dynamic_grpc"),
     **_each("--server-metrics-url --server-metrics-urls", "use --gpu-telemetry URL: it means exporters of GPUs"),
     "--zmq-dual-bind": "control messages use one socket: --zmq-host for TCP, or --zmq-ipc-path for a directory",
     **_each("--sweep-range --sweep-list", "give the option itself several values, for example --concurrency 1,2,4"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from time import monotonic_ns
+from urllib.parse import urlsplit
 
 from aiperf.sdk.transport import Exchange, Shape
 from aiperf_http2 import HeaderSet, literal
@@ -27,12 +28,14 @@ class Http2Head:
     shape: weakref.ref[Shape]
 
     def __init__(self, shape: Shape, origin: Origin) -> None:
+        parts = urlsplit(shape.url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         given = {name.lower(): value.strip() for name, value in shape.headers.items()}
         self.method, self.origin, self.fault, self.parts = shape.method, origin, "", shape.parts
         self.grpc = given.get("content-type", "").lower().startswith(CONTENT_TYPE)
         fields = [
-            (":method", shape.method), (":scheme", "https" if origin.scheme in TLS_SCHEMES else "http"),
-            (":path", origin.target(shape.url)), (":authority", given.get("host", origin.host_header)),
+            (":method", shape.method), (":scheme", "https" if origin.scheme in TLS_SCHEMES else "http"), (":path", target),
+            (":authority", given.get("host", origin.host_header)),
         ]  # fmt: skip
         if self.grpc:
             fields.append(("te", "trailers"))

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 _TIMESPEC = struct.Struct("qq")
 """Ancillary data of a read where SO_TIMESTAMPNS is set: seconds and ns of the wall clock."""
 _READ_BYTES = 65536
-_FULL_S = 0.002
-"""Until the next attempt where a server of this machine has more connections to accept than it may have waiting."""
-_UNCOUNTED = 1 << 10
-"""In place of a number of segments that nobody counts: rather too many than too few."""
 _CLOSED = "the server closed the connection before a whole answer was in"
 
 
@@ -118,19 +114,11 @@ class Wire:
         if self._owner is None:
             return  # closed meanwhile
         self._close_socket()
-        if code == errno.EAGAIN and self.origin.base:  # where TCP would send its SYN again
-            self._address = 0
-            self._loop.call_later(_FULL_S, self._again)
-            return
         if self._address < len(self.origin.addresses):
             self.dial()
         else:
-            error = connect_error(self.origin.name, OSError(code, os.strerror(code)))
+            error = connect_error(f"{self.origin.host}:{self.origin.port}", OSError(code, os.strerror(code)))
             self._owner.lost(error, ended=False)
-
-    def _again(self) -> None:
-        if self._owner is not None and self.fd < 0:
-            self.dial()
 
     def _handshake(self) -> None:
         assert self._tls is not None
@@ -236,7 +224,7 @@ class Wire:
 
     def _received(self, data: bytes, kernel_ns: int, read_ns: int) -> None:
         self._reads += 1
-        if not kernel_ns and self.transport.stamped and not self.origin.base:
+        if not kernel_ns and self.transport.stamped:
             self.transport.stamps_missing += 1
         owner = self._owner
         if owner is None:
@@ -261,8 +249,6 @@ class Wire:
 
     def merged_segments(self) -> int:
         """``hidden`` of the last read: segments that no read of their own accounts for."""
-        if self.origin.base:  # a socket of this machine counts none: each event may have come by itself
-            return _UNCOUNTED
         if self.transport.reader is not None:
             return self.hidden
         segments = data_segments(self.sock)
