@@ -52,4 +52,4 @@ def test_vllm_takes_reasoning_by_the_name_of_its_field(aiperf: Program) -> None:
     summary = done.json()
     assert tools["vllm"]["ttft_ms"]["p50"] == pytest.approx(summary["time_to_first_token"]["p50"])
     assert tools["vllm_output"]["ttft_ms"]["p50"] == pytest.approx(summary["time_to_first_output_token"]["p50"])
-    assert tools["vllm_output"]["ttft_ms"]["p50"] > tools["vllm"]["ttft_ms"]["p50"] + 20
+    assert tools["vllm_output"]["ttft_ms"]["p50"] > tools["vllm"]["ttft_ms"]["p50"]

@@ -65,6 +65,8 @@ class _Scripted(WrongServer):
         super().__init__()
 
     def reply(self, path: str = "") -> bytes | None:
+        if not path.endswith("completions"):  # a page of metrics is no request
+            return self._script(0)
         number = next(self._numbers)
         until_s = time.monotonic() + (60 if self._case.told else 2)
         while time.monotonic() < until_s and len(_warnings(self._log.read_text())) < self._holds.get(number, 0):

@@ -129,11 +129,12 @@ def test_a_file_that_cannot_grow_fails_its_cell_alone(tmp_path: Path, server: Si
     line = command(server, directory)
     at = line.index("--concurrency")
     line[at : at + 2] = [
-        "--variant", "one: concurrency=1", "--variant", "two: concurrency=2", "--variant", "large: request-count=20, isl=9000",
+        "--variant", "one: concurrency=1", "--variant", "two: concurrency=2", "--variant", "large: request-count=80, isl=9000",
     ]  # fmt: skip
     at = line.index("--request-count")
     del line[at : at + 2]
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))  # noqa: E731
+    # A data set that is made while the load goes on has files of 1 MiB from the start.
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, 1_500_000))  # noqa: E731
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False, preexec_fn=limit)
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     assert "large  failed: " in done.stderr and "1 of 3 runs failed: large" in done.stderr
