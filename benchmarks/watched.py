@@ -28,13 +28,13 @@ import subprocess
 import sys
 import tempfile
 import termios
-import threading
 import time
 from collections.abc import Iterator
 from fcntl import ioctl
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aiperf.cores import ask_for_short_slices, work_apart
 from bench import machine
 from pairs import interval
 from truth import Truth, truthd
@@ -63,6 +63,8 @@ LOADS = {
     "paced": WatchedLoad(0, 0, 64, 0, 32, streams=False, paced=True), "start": WatchedLoad(0, 0, 2, 10, 8),
 }  # fmt: skip
 _PACED_S = 8
+_FEW = 10
+"""Requests of a run that is over before the dashboard would begin to draw."""
 ALLOWED = {
     "ttft_error_p50_us": "1.1 × or 20 µs", "ttft_error_p99_us": "1.1 × or 20 µs", "rps": "at least 0.97 ×",
     "reducer_us": "1.1 ×", "slip_p99_us": "1.1 × or 100 µs", "start_ms": "1.1 ×", "api_mb": "80", "dashboard_mb": "90",
@@ -84,9 +86,16 @@ async def _client(session: Any, base: str, period_s: float, number: int, count: 
         await asyncio.sleep(max(0.0, began_s + period_s - time.monotonic()))
 
 
+def _take_what_is_left() -> None:
+    """Idle priority, for the process and for its session, and short slices, as what watches the run."""
+    ask_for_short_slices()
+    work_apart()
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 async def poll(base: str, clients: int, hz: float) -> None:
     """Say when it is ready, and poll until standard input is closed; print how many answers came."""
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    _take_what_is_left()
     from aiohttp import ClientSession
 
     print("ready", flush=True)
@@ -115,17 +124,16 @@ class Children:
         self.peak_mb: dict[str, float] = {}
 
     def find(self) -> None:
-        for status in Path("/proc").glob("[0-9]*/status"):
-            folder = status.parent
-            with contextlib.suppress(OSError):
-                if folder in self._known or f"PPid:\t{self._parent}\n" not in status.read_text():
-                    continue
-                command = (folder / "cmdline").read_bytes()
-                if b"aiperf.run.reducer_process" in command:
-                    self._known[folder] = "reducer"
-                elif b"aiperf.run.viewing" in command:
-                    on_terminal = str((folder / "fd" / "2").readlink()).startswith("/dev/pts/")
-                    self._known[folder] = "dashboard" if on_terminal else "api"
+        for task in Path(f"/proc/{self._parent}/task").glob("*/children"):
+            for number in task.read_text().split():
+                folder = Path("/proc", number)
+                with contextlib.suppress(OSError):
+                    command = (folder / "cmdline").read_bytes() if folder not in self._known else b""
+                    if b"aiperf.run.reducer_process" in command:
+                        self._known[folder] = "reducer"
+                    elif b"aiperf.run.viewing" in command:
+                        on_terminal = str((folder / "fd" / "2").readlink()).startswith("/dev/pts/")
+                        self._known[folder] = "dashboard" if on_terminal else "api"
 
     def look(self) -> None:
         for folder, role in self._known.items():
@@ -138,34 +146,44 @@ class Children:
                     self.peak_mb[role] = max(peak_mb, self.peak_mb.get(role, 0.0))
 
 
+def sit() -> None:
+    """Read the terminal of standard input until it is closed; print how often the dashboard has taken the screen."""
+    _take_what_is_left()
+    drawn = 0
+    with contextlib.suppress(OSError):  # the other end is closed
+        while piece := os.read(0, 1 << 16):
+            drawn += piece.count(b"\x1b[?1049h")
+    print(drawn)
+
+
 @contextlib.contextmanager
-def terminal() -> Iterator[int]:
-    """A pseudo-terminal whose output is read, at idle priority; the dashboard must have drawn on it.
+def beside(*words: str, stdin: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+    """This script with other *words*, in a session of its own."""
+    command = [sys.executable, __file__, *words]
+    with subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def terminal(*, drawn: bool) -> Iterator[int]:
+    """A pseudo-terminal whose output is read by a process at idle priority.  *drawn*: the dashboard must have drawn on it.
 
     Raises:
         SystemExit: It has not.
     """
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-
-    drawn: list[int] = []
-
-    def drain() -> None:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        with contextlib.suppress(OSError):  # the other end is closed
-            while piece := os.read(ours, 1 << 16):
-                drawn.append(piece.count(b"\x1b[?1049h"))
-
-    reading = threading.Thread(target=drain, daemon=True)
-    reading.start()
-    try:
-        yield theirs
-    finally:
-        os.close(theirs)
-        reading.join()
+    with beside("--sit", stdin=ours) as sitting:
         os.close(ours)
-    if not sum(drawn):
-        raise SystemExit("watched.py: the dashboard has drawn nothing")
+        try:
+            yield theirs
+        finally:
+            os.close(theirs)
+        if not int(sitting.communicate()[0]) and drawn:
+            raise SystemExit("watched.py: the dashboard has drawn nothing")
 
 
 def measured(server: Truth, load: WatchedLoad, by: tuple[str, ...], clients: int, hz: float) -> dict[str, float]:
@@ -174,7 +192,8 @@ def measured(server: Truth, load: WatchedLoad, by: tuple[str, ...], clients: int
     port = _free_port()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
-        output = stack.enter_context(terminal()) if "dashboard" in by else subprocess.DEVNULL
+        drawn = load.requests > _FEW
+        output = stack.enter_context(terminal(drawn=drawn)) if "dashboard" in by else subprocess.DEVNULL
         pace = ["--request-rate", f"{load.requests / _PACED_S:g}", "--arrival-pattern", "constant"] if load.paced else []
         words = [
             str(PROGRAM), "profile", "--model", "truth", "--url", f"http://127.0.0.1:{server.port}", "--endpoint-type", "chat",
@@ -186,13 +205,8 @@ def measured(server: Truth, load: WatchedLoad, by: tuple[str, ...], clients: int
         ]  # fmt: skip
         polling = None
         if "api" in by and clients:
-            asked = ["--poll", f"http://127.0.0.1:{port}", "--clients", str(clients), "--hz", str(hz)]
-            command = [sys.executable, __file__, *asked]
-            polling = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-            )  # fmt: skip
-            with contextlib.suppress(OSError):  # systems without groups: the session is one, whatever its processes' priority
-                Path(f"/proc/{polling.pid}/autogroup").write_text("19")
+            asked = ("--poll", f"http://127.0.0.1:{port}", "--clients", str(clients), "--hz", str(hz))
+            polling = stack.enter_context(beside(*asked))
             assert polling.stdout is not None
             polling.stdout.readline()  # its own start is not the run's
         variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
@@ -211,7 +225,8 @@ def measured(server: Truth, load: WatchedLoad, by: tuple[str, ...], clients: int
             looked += 1
         answers = float(polling.communicate("")[0]) if polling is not None else 0.0
         if run.returncode:
-            raise SystemExit(f"watched.py: the run ended with {run.returncode}")
+            logged = (Path(folder) / "logs" / "aiperf.log").read_text().splitlines()[-20:]
+            raise SystemExit("\n".join([*logged, f"watched.py: the run ended with {run.returncode}"]))
         summary = json.loads((Path(folder) / "profile_export_aiperf.json").read_text())
     return _figures(server, load, summary, children, began_ns) | {"answers": answers}
 
@@ -220,7 +235,7 @@ def _figures(
     server: Truth, load: WatchedLoad, summary: dict[str, Any], children: Children, began_ns: int
 ) -> dict[str, float]:  # fmt: skip
     seen, found = server.stats(), dict[str, float]()
-    if load.requests <= 10:
+    if load.requests <= _FEW:
         found["start_ms"] = (int(server.requests().received.min()) - began_ns) / 1e6
     elif load.paced:
         found["slip_p99_us"] = 1000 * summary["measurement"]["schedule_slip_ms"]["p99"]
@@ -254,7 +269,11 @@ def main() -> int:
     parser.add_argument("--rate", type=float, help="requests/s of the row paced  [default: half of what a bare run reaches]")
     parser.add_argument("--json", type=Path, help="write the figures of every run")
     parser.add_argument("--poll", metavar="URL", help=argparse.SUPPRESS)
+    parser.add_argument("--sit", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.sit:
+        sit()
+        return 0
     if given.poll:
         asyncio.run(poll(given.poll, given.clients, given.hz))
         return 0

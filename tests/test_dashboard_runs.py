@@ -6,6 +6,8 @@ import fcntl
 import os
 import pty
 import select
+import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -20,11 +22,26 @@ from typing import Any
 import pyte
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
+from test_strangers import Overlay
 
 LIMIT_S = 240.0
 """Against hanging."""
 ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"
 MODEL = "m[red]x[/red]"
+
+FLOOD = """
+import itertools, logging
+from aiperf import hookimpl
+
+class Thing:
+    numbers = itertools.count()
+
+    @hookimpl
+    def aiperf_snapshot(self):
+        for number in itertools.islice(self.numbers, 5000):
+            logging.getLogger("aiperf.acme").warning("a drop of the flood %d", number)
+"""
+"""Ten thousand lines a second: a snapshot comes twice."""
 
 
 def stty(terminal: int) -> str:
@@ -95,14 +112,20 @@ def simulator() -> Iterator[Simulator]:
 
 
 @contextmanager
-def session(simulator: Simulator, folder: Path, *words: str, size: tuple[int, int] = (100, 40)) -> Iterator[Session]:
+def session(
+    simulator: Simulator, folder: Path, *words: str, size: tuple[int, int] = (100, 40), shell: bool = False
+) -> Iterator[Session]:
+    """*shell*: type the command into one that has the terminal."""
     command = [
         sys.executable, "-P", "-m", "aiperf", "profile", "--model", MODEL, "--url", simulator.url, "--endpoint-type", "chat",
         "--streaming", "--tokenizer", "builtin", "--isl", "20", "--osl", "4", "--concurrency", "4", "--no-server-metrics",
         "--artifact-dir", str(folder), *words,
     ]  # fmt: skip
-    run = Session(command, *size)
+    run = Session(["bash", "--norc", "--noprofile", "-i"] if shell else command, *size)
     try:
+        if shell:
+            run.press(f"cd {folder.parent}; stty -a > before\r")
+            run.press(f"{shlex.join(command)}\r")
         yield run
     finally:
         run.process.kill()
@@ -114,6 +137,7 @@ def session(simulator: Simulator, folder: Path, *words: str, size: tuple[int, in
 def test_a_run_is_watched_and_stopped_by_keys(simulator: Simulator, tmp_path: Path) -> None:
     with session(simulator, tmp_path / "run", "--benchmark-duration", "600", "-v") as run:
         run.shows("─ 2 Progress", "─ 3 Metrics", f"aiperf  {MODEL}  chat  {simulator.url}")
+        assert os.getsid(run.display()) == run.display(), "Linux shares the cores among sessions first"
         for title in ("4 Workers", "5 Telemetry", "6 Log", "7 Failures", "8 Goodput", "9 Curves"):
             run.press(title[0], f"─ {title}")
         run.press("4", "healthy")
@@ -156,6 +180,20 @@ def test_a_killed_run_leaves_the_terminal_as_it_was(simulator: Simulator, tmp_pa
         run.until(lambda: LEAVES in run.raw and stty(run.theirs) == run.before)
 
 
+def test_ten_thousand_log_lines_a_second_are_all_in_the_file(
+    simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Overlay(tmp_path / "overlay").add("acme-flood", "hooks", "flood", code=FLOOD)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "overlay"))
+    with session(simulator, tmp_path / "run", "--benchmark-duration", "2") as run:
+        assert run.end() == 0
+        assert stty(run.theirs) == run.before
+    logged = (tmp_path / "run" / "logs" / "aiperf.log").read_text().splitlines()
+    numbers = [int(line.rpartition(" ")[2]) for line in logged if " drop of the flood " in line]
+    assert len(numbers) >= 10_000 and numbers == list(range(len(numbers)))
+    assert b"Request Throughput" in run.raw.rpartition(LEAVES)[2]
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=lambda number: number.name)
 def test_a_run_outlives_its_display(simulator: Simulator, tmp_path: Path, number: signal.Signals) -> None:
     with session(simulator, tmp_path / "run", "--benchmark-duration", "6") as run:
@@ -164,6 +202,26 @@ def test_a_run_outlives_its_display(simulator: Simulator, tmp_path: Path, number
         assert run.end() == 0
         assert stty(run.theirs) == run.before
     assert b"Request Throughput" in run.raw.rpartition(LEAVES)[2]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("bash") is None, reason="a shell with job control")
+def test_a_stopped_run_leaves_the_keys_to_the_shell(simulator: Simulator, tmp_path: Path) -> None:
+    with session(simulator, tmp_path / "run", "--benchmark-duration", "600", shell=True) as run:
+        run.shows("─ 3 Metrics")
+        (job,) = map(int, Path(f"/proc/{run.process.pid}/task/{run.process.pid}/children").read_text().split())
+        os.killpg(job, signal.SIGTSTP)
+        run.shows("Stopped")
+        run.press("echo $((40 + 2)) keys\r", "42 keys")
+        run.press("fg\r", "─ 3 Metrics")
+        fcntl.ioctl(run.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 99, 0, 0))
+        run.press("4", "─ 4 Workers", "healthy")
+        run.press("\x03", "cancelled early")
+        run.press("echo $? code\r", "130 code")
+        run.press("stty -a > after\r")
+        run.press("exit\r")
+        assert run.end() == 0
+    assert (tmp_path / "after").read_text() == (tmp_path / "before").read_text().replace("columns 100", "columns 99")
 
 
 @pytest.mark.parametrize("words", [(), ("--ui", "dashboard")], ids=["default", "typed"])

@@ -11,7 +11,7 @@ import pytest
 
 ASK = """
 import os
-from aiperf.worker.cores import ask_for_short_slices
+from aiperf.cores import ask_for_short_slices
 os.nice(3)
 {before}
 print(ask_for_short_slices(), os.getpriority(os.PRIO_PROCESS, 0))

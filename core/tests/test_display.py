@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +29,7 @@ import time
 from pathlib import Path
 
 from aiperf import Options, Ui
+from aiperf.sdk.ui import work_apart
 
 
 class Place(Options):
@@ -68,6 +70,15 @@ class Hangs(Files):
     def show(self, snapshot):
         self.write("hangs")
         time.sleep(600)
+
+
+class Apart(Files):
+    def run(self, feed):
+        work_apart()
+        self.write("apart")
+        while not Path(self.options.path).with_name("core").exists():
+            time.sleep(0.01)
+        super().run(feed)
 
 
 class Unmade(Ui):
@@ -237,3 +248,27 @@ def test_what_is_printed_takes_the_place_of_a_drawn_step(
 def test_options_are_attributes(told: Path) -> None:
     given: Any = SimpleNamespace(path="x")
     assert NoUi(given).options.path == "x"
+
+
+def nice_of(pid: int) -> str:
+    """The priority of the session that a process belongs to; "" on a system whose sessions have none."""
+    path = Path(f"/proc/{pid}/autogroup")
+    return path.read_text().split()[-1] if path.exists() else ""
+
+
+@pytest.mark.skipif(not nice_of(os.getpid()), reason="sessions with priorities, of Linux")
+def test_a_display_apart_has_a_share_of_the_cores_until_it_reads(told: Path) -> None:
+    shown = Elsewhere(sample_ref("uis", "fake_uis:Apart"), EncodedOptions("fake_uis:Place", {"path": str(told)}))
+    until(lambda: lines(told) == ["apart"])
+    pid = shown.process.pid
+    assert (os.getsid(pid), nice_of(pid)) == (pid, "19")
+
+    def has_shown(nice: str) -> bool:
+        shown.show(SNAPSHOT)
+        return nice_of(pid) == nice
+
+    until(lambda: has_shown(nice_of(os.getpid())))
+    told.with_name("core").touch()
+    until(lambda: shown.process.unread == 0 and has_shown("19"))
+    shown.close()
+    assert lines(told)[-1] == "closed"

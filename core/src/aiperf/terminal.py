@@ -1,9 +1,10 @@
-"""Lines no wider than the terminal that shows them."""
+"""Lines no wider than the terminal that shows them, and whether the parent process has it."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TextIO
 
 _PREFIX_CELLS = len("12:34:56.789 WARNING ")
@@ -34,6 +35,23 @@ def page_columns() -> int:
         return os.get_terminal_size(sys.__stdout__.fileno()).columns or _USUAL_COLUMNS  # type: ignore[union-attr]
     except (AttributeError, OSError, ValueError):
         return _USUAL_COLUMNS
+
+
+def parent_has_terminal(descriptor: int) -> bool | None:
+    """Whether the parent process is in the foreground of the terminal *descriptor*; None: it isn't its session's terminal.
+
+    For a process that has left the session.  Elsewhere than on Linux, None.
+    """
+    try:
+        fields = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
+        group, device, foreground = int(fields[2]), int(fields[4]), int(fields[5])
+        terminal = os.fstat(descriptor).st_rdev
+    except (OSError, ValueError, IndexError):
+        return None
+    # The kernel's number of a device: 12 bits of the major one stand inside the minor one.
+    if (device >> 8 & 0xFFF, device & 0xFF | device >> 12 & 0xFFF00) != (os.major(terminal), os.minor(terminal)):
+        return None
+    return group == foreground
 
 
 def say(line: str, indent: str = "  ") -> None:

@@ -21,6 +21,7 @@ from aiperf.cli.commandline import CommandLine, Scan
 from aiperf.cli.settings import asks_for_several, is_study, profile_settings
 from aiperf.errors import AiperfError, ConfigErrors, UsageError
 from aiperf.registry.registry import Registry
+from aiperf.run.diverted import divert, undivert
 from aiperf.run.fleet import Fleet
 from aiperf.run.run import execute
 from aiperf.run.start import Interruption, Signals
@@ -127,6 +128,7 @@ class Run:
         fleet, self._fleet = self._fleet, None
         if fleet is not None:
             fleet.close()
+            undivert()
 
     def __enter__(self) -> Self:
         return self
@@ -137,8 +139,12 @@ class Run:
 
 def _profiled(fleet: Fleet, words: str | Sequence[str], options: Mapping[str, Value], *, console: bool) -> Summary:
     refuse_other_threads("aiperf.profile")
-    with told_by_keyword(options):
-        return _executed(fleet, shlex.split(words) if isinstance(words, str) else list(words), options, console=console)
+    undivert()
+    try:
+        with told_by_keyword(options):
+            return _executed(fleet, shlex.split(words) if isinstance(words, str) else list(words), options, console=console)
+    finally:
+        divert(fleet.watchers.screen)  # what the program prints until its next plan
 
 
 def _executed(fleet: Fleet, words: Sequence[str], options: Mapping[str, Value], *, console: bool) -> Summary:

@@ -14,6 +14,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from typing import Any
 import msgspec
 
 from aiperf import environment
+from aiperf.cores import level_with_parent
 from aiperf.processes.spare import SPARES, Spare
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 
@@ -129,10 +131,11 @@ class LocalProcess(Shard):
         return self._process.pid
 
     def raise_priority(self) -> bool:
-        """Give its threads the priority of this process, where they have a lower one; whether all have it now."""
+        """Give its session and threads the priority of this one's, where they have a lower one; whether all have it now."""
         if sys.platform != "linux":
             return True
-        nice, raised = os.getpriority(os.PRIO_PROCESS, 0), True
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        raised = level_with_parent(self.pid) is not None
         for entry in Path(f"/proc/{self.pid}/task").iterdir():
             thread = int(entry.name)
             try:
@@ -209,6 +212,14 @@ class SideProcess(LocalProcess):
     def waiting(self) -> int:
         """Bytes that wait here until the pipe takes them."""
         return len(self._pending)
+
+    @property
+    def unread(self) -> int:
+        """Bytes of messages that the process has not read, those that wait here included."""
+        found = bytearray(4)
+        with contextlib.suppress(OSError, ValueError):  # it is gone, or its input is closed
+            fcntl.ioctl(self._to, termios.FIONREAD, found)
+        return len(self._pending) + int.from_bytes(found, sys.byteorder)
 
     def widen(self) -> None:
         """Let the pipe hold a large message, where the system allows it."""

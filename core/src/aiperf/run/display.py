@@ -10,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aiperf import logs
+from aiperf.cores import level_with_parent, set_session_nice
 from aiperf.logs import progress
 from aiperf.registry.patience import calls
 from aiperf.registry.third_party import load, why
+from aiperf.run.diverted import Screen
 from aiperf.run.start import Signals
 from aiperf.run.terminal_modes import TerminalModes
 from aiperf.run.viewing import Began, Logged, PlanEnded, Shown, Stepped, encode
@@ -29,6 +31,8 @@ log = logging.getLogger(__name__)
 _END_S = 5.0
 _HANGS_S = 0.5
 """A display that takes longer for a call may never return."""
+_LATE_SNAPSHOTS = 4
+"""A display that works apart, and has not read the snapshot before for so many, gets no core."""
 _LONGEST_LINE = 500
 """Characters of a line of the log in snapshots, and for live views."""
 
@@ -43,7 +47,10 @@ class Elsewhere(Ui):
         super().__init__(options)
         self._modes = TerminalModes()
         self._view = ViewProcess(ref, options)
+        self.screen = Screen()
         self.process = self._view.process
+        self._late = 0
+        self._apart = True
 
     def begin(self, run: LiveRun) -> None:
         self._check()
@@ -52,6 +59,7 @@ class Elsewhere(Ui):
 
     def show(self, snapshot: Snapshot) -> None:
         self._check()
+        self._share_cores()
         self._view.show(encode(Shown(snapshot)) + b"\n")
 
     def step(self, step: Step) -> None:
@@ -69,6 +77,8 @@ class Elsewhere(Ui):
     def heed(self, signals: Signals) -> None:
         """Do what the display asks for."""
         self._check()
+        for line in self.screen.lines():
+            self._view.log(encode(Logged(line)) + b"\n")
         for reply in self._view.replies():
             heed(reply, self._view.name, signals, lambda line: self.log(LogLine(line)))
 
@@ -78,10 +88,21 @@ class Elsewhere(Ui):
             self._check()
         finally:
             self._view.close()
+            self.screen.give_back()
+
+    def _share_cores(self) -> None:
+        """Where others keep the cores busy, let a session of the display's own have its share until it has caught up."""
+        late = self.process.unread > 0
+        self._late = self._late + 1 if late is self._apart else 0
+        if self._late >= _LATE_SNAPSHOTS:
+            pid = self.process.pid
+            if (level_with_parent(pid) if late else set_session_nice(pid)) is not None:
+                self._apart, self._late = not self._apart, 0
 
     def _check(self) -> None:
         if self.process.poll():
             self._modes.restore()
+            self.screen.give_back()
             self._view.check()
 
 
@@ -108,6 +129,11 @@ class Display:
     def draws(self) -> bool:
         """Whether it redraws lines of the terminal in this process."""
         return self._ui.draws
+
+    @property
+    def screen(self) -> Screen | None:
+        """The terminal that it has taken from this process; None where it runs in this one, or has failed."""
+        return self._ui.screen if isinstance(self._ui, Elsewhere) else None
 
     @property
     def looks(self) -> bool:

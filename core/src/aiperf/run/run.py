@@ -23,6 +23,7 @@ from aiperf.run.builder import Builder, asking_of, built, entries_made
 from aiperf.run.children import POLL_MS, Child, Children, Mailbox
 from aiperf.run.companions import Companions, processes
 from aiperf.run.display import Display
+from aiperf.run.diverted import diverted
 from aiperf.run.failing import Failing
 from aiperf.run.fleet import Fleet
 from aiperf.run.haste import Haste
@@ -122,6 +123,7 @@ def measure(
             raise
         kept = fleet.kept and not (console and printed)
         display = fleet.watchers.display_of(plan, in_process=in_process(plan, registry), kept=kept)
+        stack.enter_context(diverted(display.screen))
         stack.callback(display.close)
         signals.say, signals.loaded, fleet.watchers.signals = display.interject, False, signals
         if console:

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from aiperf.cores import ask_for_short_slices, work_apart
 from aiperf.processes.local import ignore_endings, send_reply
 from aiperf.registry.imports import leave
 from aiperf.registry.third_party import load, why
@@ -27,7 +28,6 @@ from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.snapshot import LogLine, Snapshot
 
 _PIECE_BYTES = 1 << 20
-_LOWEST_NICE = "19"
 
 
 class Opened(msgspec.Struct, frozen=True, tag=True):
@@ -119,21 +119,9 @@ def _print_to(log: str) -> None:
             os.dup2(file.fileno(), 2)
 
 
-def work_apart() -> None:
-    """Have a session of one's own, unless this process has a terminal.
-
-    Linux shares the cores among sessions first (autogroups), whatever the priorities in them: what a view uses would be taken
-    from the processes of its run.
-    """
-    if sys.platform == "linux" and not os.isatty(2):
-        with contextlib.suppress(OSError):
-            os.setpgid(0, os.getpgid(os.getppid()))  # the leader of a group can't begin a session
-            os.setsid()
-            Path("/proc/self/autogroup").write_text(_LOWEST_NICE)
-
-
 def work_idly() -> None:
-    """Take only what others leave of the cores."""
+    """Take only what others leave of the cores, and leave a core soon when another process wakes."""
+    ask_for_short_slices()  # an idle process keeps those that it had
     with contextlib.suppress(OSError):
         if sys.platform == "linux":
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -164,7 +152,8 @@ def _first_line() -> bytes:
 
 def main(arguments: list[str]) -> int:
     (replies,) = map(int, arguments)
-    work_apart()
+    if not os.isatty(2):  # a display leaves the session by itself, if it can do without a controlling terminal
+        work_apart()
     work_idly()
     ignore_endings()
     threading.Thread(target=_end_with_run, args=[replies], daemon=True).start()

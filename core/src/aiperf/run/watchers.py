@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from aiperf.run.display import Display, Elsewhere, display
+from aiperf.run.diverted import Screen
 from aiperf.run.start import Signals
 from aiperf.run.views import Views
 from aiperf.sdk.descriptor import PluginRef
@@ -57,6 +58,11 @@ class Watchers:
             return False
         Display(self._kept[1], str(self._kept[0][0]), self.views, kept=True).log(line)
         return True
+
+    @property
+    def screen(self) -> Screen | None:
+        """The terminal while a display that is kept has it."""
+        return None if self._kept is None else self._kept[1].screen
 
     def close(self) -> None:
         """End all.  May be called again."""

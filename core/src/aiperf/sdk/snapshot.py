@@ -214,10 +214,15 @@ class LiveSeries(Struct, frozen=True, array_like=True):
 
 
 class LogLine(Struct, frozen=True):
-    """A line of the log as a console shows it.  level: of ``logging``; 20 for a line without one."""
+    """A line of the log as a console shows it.  level: of ``logging``; 20 for a line without one.
+
+    printed: by the run's own process, on its standard output or error; a display need not print it again, because the run does
+    so once the display has left the terminal.
+    """
 
     text: str
     level: int = 20
+    printed: bool = False
 
     @classmethod
     def of(cls, text: str) -> LogLine:

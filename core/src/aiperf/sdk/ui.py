@@ -11,10 +11,12 @@ import sys
 
 from msgspec import Struct
 
+from aiperf.cores import work_apart
+from aiperf.redaction import harmless
 from aiperf.sdk.live import LiveView, Step
 from aiperf.sdk.options import OptionsT
 from aiperf.sdk.snapshot import CellProgress, LogLine, Snapshot
-from aiperf.terminal import columns, fitted
+from aiperf.terminal import columns, fitted, parent_has_terminal
 
 
 class UiFacts(Struct, frozen=True):
@@ -39,14 +41,19 @@ class Ui(LiveView[OptionsT]):
     A display that fails, hangs or dies is reported, and the run continues without it.  The keyboard is ``/dev/tty``, not
     standard input.  Ctrl-C reaches only the run, unless the display takes it from the terminal as a key; then it asks the run
     to stop.
+
+    On Linux a display in the session of the run takes time of cores from the server on the same machine, though it works at
+    idle priority.  One that can do without a controlling terminal calls :func:`work_apart`, once it has opened the terminal of
+    standard error; it must then look at the size by itself, and read keys only while :func:`parent_has_terminal` is true.
     """
 
     draws = False
     """Whether it redraws lines of the terminal, in the run's own process: steps are not logged then, and results close it."""
 
     def log(self, line: LogLine) -> None:
-        """Show a log line."""
-        print(fitted(line.text, sys.stderr), file=sys.stderr, flush=True)
+        """Show a log line; nothing in it steers the terminal."""
+        if not line.printed:
+            print(fitted(harmless(line.text), sys.stderr), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Restore the terminal; the results follow."""
@@ -59,4 +66,6 @@ class NoUi(Ui):
         pass
 
 
-__all__ = ["CellProgress", "LogLine", "NoUi", "Snapshot", "Step", "Ui", "columns", "fitted"]
+__all__ = [
+    "CellProgress", "LogLine", "NoUi", "Snapshot", "Step", "Ui", "columns", "fitted", "parent_has_terminal", "work_apart",
+]  # fmt: skip

@@ -24,6 +24,7 @@ from time import monotonic_ns, process_time_ns
 from typing import Any
 
 from aiperf import environment, logs
+from aiperf.cores import ask_for_short_slices
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.processes.leftovers import Leftovers
@@ -33,7 +34,6 @@ from aiperf.registry.patience import no_exit
 from aiperf.registry.third_party import why
 from aiperf.rundir import journal
 from aiperf.worker.clock import NS_PER_S, slept_ns
-from aiperf.worker.cores import ask_for_short_slices
 from aiperf.worker.requests import Requests
 from aiperf.worker.share import Share, WorkerPlace, load_share
 from aiperf.worker.stalls import DEBUG, Stalls

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from aiperf.parts.journal import load_end
-from aiperf.parts.processes import cpus
+from aiperf.parts.processes import ask_for_short_slices, cpus, level_with_parent, work_apart
 from aiperf.sdk.reducer import Ended, Live, ReducerJob, RunningReduction
 from aiperf.sdk.snapshot import Snapshot, VerdictSoFar
 
@@ -26,6 +26,9 @@ _SHARED_STEP_S = 0.02
 _SHARED_REST = 2
 """A rest in units of the step before it, where cores are shared with the load."""
 _MOST_REST_MS = 500
+_NICE = 10
+"""Of the reducer's session beside the load: with short slices it leaves a core as soon as with the lowest priority, and has a
+tenth of one that somebody keeps busy."""
 _IDLE_MS = 50
 _WORTH_BYTES = 8 << 20
 """More than this takes longer to read than a second process to begin."""
@@ -53,10 +56,13 @@ class ColumnsReduction(RunningReduction):
         self.reducer = self._begun()
         with contextlib.suppress(OSError), (self.journal / f"part-reserve.{job.index}").open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, _RESERVE_BYTES)
-        # Only cores that workers and the server under test leave idle.  A low priority is not enough: a running process
-        # keeps its core for a slice of about 3 ms when another wakes.  Most users can't take it back: behind the load the run
-        # replaces a reducer that gets no core, and the new one never has the low priority.
+        # Only cores that workers and the server under test leave idle.  A low priority is not enough: it counts among the
+        # processes of one session alone, and a running process keeps its core for a slice of about 3 ms when another wakes.
+        # Most users can't take the low priority back: behind the load the run replaces a reducer that gets no core, and the new
+        # one never has it.
         if load_end(self.journal) is None:
+            ask_for_short_slices()
+            work_apart(_NICE)
             _schedule(os.SCHED_IDLE)
 
     def _begun(self, *, exporting: bool = True) -> ShardReducer:
@@ -166,6 +172,7 @@ class ColumnsReduction(RunningReduction):
 
     def _reduce_rest(self) -> None:
         _schedule(os.SCHED_OTHER)
+        level_with_parent(os.getpid())
         run, end = self.job.plan.run, load_end(self.journal)
         if self.reducer.unread > _WORTH_BYTES:
             self.reducer.put_off_rows()

@@ -55,7 +55,8 @@ class Dashboard(Ui[None]):
         if not self._buffers:
             super().log(line)
             return
-        self._lines.append(line)
+        if not line.printed:
+            self._lines.append(line)
         if self._screen is not None:
             self._screen.log(line)
 
@@ -77,6 +78,7 @@ class Dashboard(Ui[None]):
         self._buffers = True
         try:
             terminal.guard()
+            terminal.leave_session()
             if self._wait(feed):
                 self._show_screen(feed, terminal)
         finally:

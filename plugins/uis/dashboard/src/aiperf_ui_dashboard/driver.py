@@ -85,6 +85,7 @@ class TerminalDriver(Driver):
         return self._in_front and not self._frames.waiting
 
     def write(self, data: str) -> None:
+        self._notice_whose()
         if self._in_front:
             self._frames.add(data.encode(self.encoding, "replace"))
             self._write()
@@ -142,18 +143,25 @@ class TerminalDriver(Driver):
         for message in self._parser.tick():
             self.process_message(message)
 
+    def _notice_whose(self) -> None:
+        """Notice the shell taking the terminal away and giving it back."""
+        if self._hung_up:
+            return
+        was_in_front, self._in_front = self._in_front, self.terminal.in_front
+        if self._in_front and not was_in_front:
+            self.terminal.enter()
+            self._loop.add_reader(self.terminal.fd, self._read)
+            self.write(ENTER)
+            self.on_stale()
+        elif was_in_front and not self._in_front:
+            self.disable_input()  # keys are the shell's now
+
     def _look(self) -> None:
-        """Notice a new size, and the shell taking the terminal away and giving it back."""
+        """Notice a new size, and whose the terminal is."""
         if self._hung_up:
             return
         self._timer = self._loop.call_later(_LOOK_S, self._look)
-        in_front = self.terminal.in_front
-        if in_front and not self._in_front:
-            self._in_front = True
-            self.terminal.enter()
-            self.write(ENTER)
-            self.on_stale()
-        self._in_front = in_front
+        self._notice_whose()
         size = self.terminal.size
         if size != self._shown_size:
             self._shown_size = self._size = size

@@ -15,6 +15,8 @@ import termios
 import time
 from typing import Any
 
+from aiperf.sdk.ui import parent_has_terminal, work_apart
+
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
 """The other screen, no cursor, no wrapping."""
 LEAVE = "\x1b[0m\x1b[?7h\x1b[?1049l\x1b[?25h"
@@ -37,10 +39,16 @@ class Terminal:
         except BaseException:
             os.close(self.fd)
             raise
+        self._guard: tuple[int, int] | None = None
+        self._entered = self._apart = False
         self.keys_send_signals = self._is_ours() is True
         """Whether Ctrl-C is sent to the run by the terminal itself; else it is a key."""
-        self._guard: tuple[int, int] | None = None
-        self._entered = False
+
+    def leave_session(self) -> None:
+        """Take time of cores from nobody; whether the job is in front is then looked up for the run, the parent process."""
+        if self._is_ours() and parent_has_terminal(self.fd):  # else this is no display of a run, but a job of a shell
+            work_apart()
+            self._apart = True
 
     def guard(self) -> None:
         """Fork the process that restores the terminal.  To be called before this process has a second thread."""
@@ -105,7 +113,9 @@ class Terminal:
                 os.write(self._guard[1], word)
 
     def _is_ours(self) -> bool | None:
-        """Whether this process group is the terminal's foreground one; None: it isn't this session's terminal."""
+        """Whether the run's process group is the terminal's foreground one; None: it isn't its session's terminal."""
+        if self._apart and os.getsid(0) == os.getpid():
+            return parent_has_terminal(self.fd)
         try:
             return os.tcgetpgrp(self.fd) == os.getpgrp()
         except OSError:
