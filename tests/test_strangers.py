@@ -1023,3 +1023,29 @@ def test_a_url_of_another_protocol_is_refused_for_the_endpoint(aiperf: Program, 
     unknown = aiperf("profile", "--url", "telex://localhost:1", *RUN)
     assert unknown.code == 1 and "has the scheme 'telex'; only frames, http" in unknown.err
     assert not calls.server.calls
+
+
+# Bidirectional calls, over a transport that the endpoint names
+
+
+def test_a_bidirectional_call_sends_while_it_reads(aiperf: Program, simulator: Simulator) -> None:
+    load = ("--tokenizer", "builtin", "--isl", 8, "--request-count", 6, "--concurrency", 3, "--ui", "none")
+    url = simulator.url.replace("http://", "grpc://")
+    done = aiperf("profile", "--model", "m", "--endpoint-type", "dialogue", "--streaming", "--url", url, *load,
+                  "--streams-per-connection", 2, "--export-http-trace")  # fmt: skip
+    assert done.code == 0, done.err
+    results, records = done.json(), done.lines("profile_export.jsonl")
+    assert results["request_count"]["avg"] == 6 and results["measurement"]["streams_per_connection"] == 2
+    traces = [record["trace_data"] for record in records]
+    assert all(trace["response_trailers"] == {"grpc-status": "0"} for trace in traces)
+    for record, trace in zip(records, traces, strict=True):
+        gaps = record["metrics"]["inter_chunk_latency"]["value"]
+        spoken_ms = (trace["request_send_end_ns"] - trace["request_send_start_ns"]) / 1e6
+        assert len(gaps) >= 3 and spoken_ms >= 20 * len(gaps), "each word waits for 20 ms"
+        first = trace["request_send_start_ns"] + 1e6 * record["metrics"]["time_to_first_token"]["value"]
+        assert first < trace["request_send_end_ns"], "the answer began while the prompt was spoken"
+
+
+def test_an_endpoint_of_parts_is_refused_on_transports_without(aiperf: Program) -> None:
+    done = aiperf("profile", "--endpoint-type", "dialogue", "--url", "grpc://127.0.0.1:9", "--transport", "kernel", *RUN)
+    assert done.code == 1 and "the transport 'kernel' serves http" in done.err, done.err
