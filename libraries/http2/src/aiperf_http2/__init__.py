@@ -12,7 +12,7 @@ from aiperf_http2.events import (
     StreamReset,
 )
 from aiperf_http2.frames import error_name
-from aiperf_http2.headers import Fields, HeaderSet, literal
+from aiperf_http2.headers import Fields, HeaderList, HeaderSet, literal, literal_name, literal_value
 from aiperf_http2.outbox import Http2Stream, Outbox
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Event",
     "Fields",
     "GoingAway",
+    "HeaderList",
     "HeaderSet",
     "HeadersReceived",
     "Http2Connection",
@@ -31,4 +32,6 @@ __all__ = [
     "error_name",
     "first_words",
     "literal",
+    "literal_name",
+    "literal_value",
 ]

@@ -26,7 +26,6 @@ from aiperf_http2.frames import (
     MOST_WINDOW,
     NO_ERROR,
     PADDED,
-    PING,
     PREFACE,
     PROTOCOL_ERROR,
     REFUSED_STREAM,
@@ -39,7 +38,7 @@ from aiperf_http2.frames import (
     settings_frame,
     window_update,
 )
-from aiperf_http2.headers import Fields, HeaderSet
+from aiperf_http2.headers import HeaderList, HeaderSet
 from aiperf_http2.heads import HeadReader
 from aiperf_http2.outbox import Http2Stream, Outbox
 
@@ -131,10 +130,6 @@ class Http2Connection:
         """Take no more streams of the peer."""
         last = struct.pack(">II", self._last, code)
         self.outbox.add(frame(GOAWAY, 0, 0, last + message.encode()))
-
-    def ping(self, data: bytes = bytes(8)) -> None:
-        """Ask the peer for a sign of life, *data* of 8 bytes; its answer is no event."""
-        self.outbox.add(frame(PING, 0, 0, data))
 
     def _settle(self, stream: Http2Stream) -> None:
         """Forget a stream that both sides have ended."""
@@ -274,7 +269,7 @@ class Http2Connection:
         else:
             control(self, kind, flags, number, payload, events)
 
-    def _headed(self, flags: int, fields: Fields, number: int, events: list[Event]) -> None:
+    def _headed(self, flags: int, fields: HeaderList, number: int, events: list[Event]) -> None:
         """A whole head."""
         stream, last = self.streams.get(number), bool(flags & END_STREAM)
         if stream is None and not self.client and number & 1 and number > self._last:
@@ -288,7 +283,9 @@ class Http2Connection:
             self._late(number, "HEADERS", stream, events)
             return
         trailers = stream.headed
-        if fault := fault_of(fields, client=self.client, trailers=trailers, last=last):
+        if (fault := fields.faults.get((trailers, last))) is None:
+            fault = fields.faults[trailers, last] = fault_of(fields, client=self.client, trailers=trailers, last=last)
+        if fault:
             self.break_off(stream, PROTOCOL_ERROR, fault, events)
             return
         stream.headed = not self.client or not fields[0][1].startswith("1") or trailers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from aiperf_http2.headers import Fields
+from aiperf_http2.headers import HeaderList
 from aiperf_http2.outbox import Http2Stream
 
 
@@ -20,7 +20,7 @@ class HeadersReceived(Struct, frozen=True, gc=False):
     """A head; behind another one that is no interim answer, the trailers.  end: the last of the stream."""
 
     stream: Http2Stream
-    fields: Fields
+    fields: HeaderList
     end: bool
     trailers: bool
 

@@ -7,7 +7,7 @@ a block which leaves the table as it is stands for the same fields until the tab
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import hpack
 
@@ -22,6 +22,20 @@ _MOST_BLOCKS, _MOST_BLOCK_BYTES = 256, 128
 logging.getLogger("hpack").setLevel(logging.WARNING)
 
 
+class HeaderList(list[tuple[str, str]]):
+    """The fields of a head that came.  Equal heads may be one object, so what is found out about it is kept with it.
+
+    faults: what is wrong with it, by its place.  memo: belongs to the user of the connection.
+    """
+
+    __slots__ = ("faults", "memo")
+
+    def __init__(self, fields: Iterable[tuple[str, str]]) -> None:
+        super().__init__(fields)
+        self.faults: dict[tuple[bool, bool], str] = {}
+        self.memo: object = None
+
+
 class HeaderSet:
     """Fields that many requests share, names in small letters, pseudo fields first."""
 
@@ -33,11 +47,17 @@ class HeaderSet:
 
 def literal(name: str, value: str) -> bytes:
     """A field that no table keeps (RFC 7541, 6.2.2), without Huffman's code; *name* in small letters."""
-    return b"".join((b"\x00", _text(name.encode("latin-1")), _text(value.encode("latin-1"))))
+    return literal_name(name) + literal_value(value)
 
 
-def _text(data: bytes) -> bytes:
-    """A string literal: RFC 7541, 5.2."""
+def literal_name(name: str) -> bytes:
+    """The first part of a literal."""
+    return b"\x00" + literal_value(name)
+
+
+def literal_value(value: str) -> bytes:
+    """The second part of a literal: RFC 7541, 5.2."""
+    data = value.encode("latin-1")
     size = len(data)
     if size < 127:
         return bytes((size,)) + data
@@ -82,10 +102,10 @@ class HeaderDecoder:
 
     def __init__(self, most_bytes: int) -> None:
         self._decoder = hpack.Decoder(most_bytes)
-        self._blocks: dict[bytes, Fields] = {}
+        self._blocks: dict[bytes, HeaderList] = {}
         self._most_bytes = most_bytes
 
-    def decode(self, block: bytes) -> Fields:
+    def decode(self, block: bytes) -> HeaderList:
         """The fields of a block, bytes above 127 as Latin-1.
 
         Raises:
@@ -103,7 +123,7 @@ class HeaderDecoder:
             raise Http2Error(COMPRESSION_ERROR, f"a header block can't be read: {error}") from None
         except (IndexError, ValueError) as error:  # hpack 4.1, of blocks that are cut
             raise Http2Error(COMPRESSION_ERROR, f"a header block can't be read: {error}") from None
-        fields = [(bytes(name).decode("latin-1"), bytes(value).decode("latin-1")) for name, value in raw]
+        fields = HeaderList((bytes(name).decode("latin-1"), bytes(value).decode("latin-1")) for name, value in raw)
         if before != list(self._decoder.header_table.dynamic_entries):
             self._blocks.clear()
         elif len(block) <= _MOST_BLOCK_BYTES:

@@ -14,7 +14,7 @@ from aiperf_http2.frames import (
     PROTOCOL_ERROR,
     Http2Error,
 )
-from aiperf_http2.headers import Fields, HeaderDecoder
+from aiperf_http2.headers import HeaderDecoder, HeaderList
 
 _MOST_FRAMES = 1000
 """Of one head."""
@@ -29,7 +29,7 @@ class HeadReader:
         self._block = bytearray()
         self.open = False
 
-    def read(self, kind: int, flags: int, number: int, payload: bytes) -> tuple[int, Fields] | None:
+    def read(self, kind: int, flags: int, number: int, payload: bytes) -> tuple[int, HeaderList] | None:
         """A frame of a head, or any other frame: the flags of HEADERS and the fields, None before its end.
 
         Raises:

@@ -138,9 +138,9 @@ class Server:
         self.faults: list[BaseException] = []
 
     async def start(self, context: ssl.SSLContext | None) -> asyncio.Server:
-        return await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
+        return await asyncio.start_server(self.talk, "127.0.0.1", 0, ssl=context)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = Peer(reader, writer, len(self.peers), Http2Connection(client=False, **self._http))
         self.peers.append(peer)
         self.tasks.append(asyncio.current_task())

@@ -333,3 +333,14 @@ def test_heads_are_kept_where_the_settings_ask(play: Any) -> None:
         assert scene.ear.heads == {exchange.request: (200, "OK", {"content-type": "application/grpc"})}
 
     play(echo, scene, keep_heads=True)
+
+
+def test_sockets_of_this_machine_carry_calls_too(play: Any, tmp_path: Path) -> None:
+    async def scene(scene: Any) -> None:
+        async with await asyncio.start_unix_server(scene.server.talk, tmp_path / "socket"):
+            exchanges = await scene.together(20, url=f"unix://{tmp_path}/socket/pkg.Service/Method")
+            assert [scene.error(each) for each in exchanges] == [None] * 20 and len(scene.peers) == 1
+            assert scene.transport.statistics["stamps_missing"] == 0 and not exchanges[0].flags & NO_STAMP
+            await scene.transport.close()
+
+    play(echo, scene, urls=(f"unix://{tmp_path}/socket",))

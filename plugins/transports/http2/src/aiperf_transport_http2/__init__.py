@@ -61,7 +61,7 @@ class Http2Transport:
         self.stamps_missing = self.coalesced_reads = self.opened = self.stalled_ns = 0
         self._stalls = 0
         self._room: dict[Origin, dict[Link, None]] = {}
-        self._origins: dict[tuple[str, str, int], Origin] = {}
+        self._origins: dict[tuple[str, str, int, str], Origin] = {}
         self._heads: dict[int, Http2Head] = {}
         self._by_session: dict[str, Link] | None = {} if settings.sticky else None
         self._stamping: socket.socket | None = None
@@ -178,7 +178,7 @@ class Http2Transport:
         return head
 
     def _origin(self, url: str) -> Origin:
-        key = origin_key(url)
+        key = origin_key(url, self.settings.urls)
         if key not in self._origins:
             self._origins[key] = Origin(*key)
         return self._origins[key]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import MOST_INTERIM, NO_STAMP, STREAMED, Exchange
-from aiperf_http2 import DataReceived, Fields, HeadersReceived, Http2Stream
+from aiperf_http2 import DataReceived, Fields, HeaderList, HeadersReceived, Http2Stream
 from aiperf_http2.grpc import (
     CONTENT_TYPE,
     MessageError,
@@ -80,20 +80,16 @@ class Call:
         self.begun = True
         if event.trailers:
             return self.trailed(fields, transport)
-        status = int(fields[0][1])
+        status = int(fields[0][1])  # the first, as the connection has checked
         if status < 200:
             self._interim += 1
             too_many = self._interim > MOST_INTERIM
             return _not_http(f"more than {MOST_INTERIM} interim answers (1xx) before the one that counts") if too_many else None
         exchange.status, exchange.ack_ns = status, read_ns
-        kind, encoded = "", False
-        for name, value in fields:
-            if name == "content-type":
-                kind = value.lower()
-            elif name == "content-length" and value.isdigit():
-                self._expected = int(value)
-            elif name == "content-encoding":
-                encoded = True
+        facts = fields.memo
+        if not isinstance(facts, _Facts):
+            facts = fields.memo = _Facts(fields)
+        kind, encoded, self._expected = facts.kind, facts.encoded, facts.length
         calls = self.head.grpc and kind.startswith(CONTENT_TYPE)
         if calls:
             self._messages = MessageReader(min(transport.most_message_bytes, transport.settings.most_bytes))
@@ -104,14 +100,14 @@ class Call:
             reason = _PHRASES.get(status, f"HTTP {status}")
             transport.sink.head(exchange, status, reason, [field for field in fields if field[0][0] != ":"])
         if event.end and self.head.grpc and (calls or status < 300):
-            return self.trailed(fields[1:], transport)  # trailers alone: they stand in the head
+            return self.trailed(HeaderList(fields[1:]), transport)  # trailers alone: they stand in the head
         return None
 
     def data(self, event: DataReceived, transport: Http2Transport, kernel_ns: int, read_ns: int) -> ErrorDetails | None:
         """A piece of the body; an error ends the exchange."""
         exchange, data = self.exchange, event.data
         exchange.bytes_received += len(data)
-        if not kernel_ns and transport.stamped:
+        if not kernel_ns and transport.stamped and not self.head.origin.base:
             exchange.flags |= NO_STAMP
         if self._messages is not None:
             try:
@@ -135,26 +131,21 @@ class Call:
                 self.tail, self.read_ns = (self.tail + body)[-_TAIL_BYTES:], read_ns
             transport.sink.chunk(self.exchange, body, kernel_ns, read_ns, hidden)
 
-    def trailed(self, fields: Fields, transport: Http2Transport) -> ErrorDetails | None:
+    def trailed(self, fields: HeaderList, transport: Http2Transport) -> ErrorDetails | None:
         """Trailers; for gRPC the status of the call."""
         self._whole = True
-        if self.head.grpc:
-            fields = [(name, decoded_message(value) if name == "grpc-message" else value) for name, value in fields]
-        if fields:
-            transport.sink.trailers(self.exchange, list(fields))
-        return self._status_error(dict(fields)) if self.head.grpc else None
-
-    def _status_error(self, trailers: dict[str, str]) -> ErrorDetails | None:
-        text = trailers.get("grpc-status", "")
-        if not text.isascii() or not text.isdigit():
-            return _no_status(text)
-        status = int(text)
-        if not status:
-            if self._messages is not None and self._messages.cut:
-                return ErrorDetails("the answer ends inside a message", type="BadMessage")
+        if not self.head.grpc:
+            if fields:
+                transport.sink.trailers(self.exchange, list(fields))
             return None
-        name = status_name(status)
-        return ErrorDetails(trailers.get("grpc-message") or name, type=name, code=http_code(status))
+        status = fields.memo
+        if not isinstance(status, _Status):
+            status = fields.memo = _Status(fields)
+        if status.fields:
+            transport.sink.trailers(self.exchange, status.fields)
+        if status.error is None and self._messages is not None and self._messages.cut:
+            return ErrorDetails("the answer ends inside a message", type="BadMessage")
+        return status.error
 
     def ended(self) -> ErrorDetails | None:
         """The stream has ended: what is wrong with the answer as a whole, apart from what its trailers say."""
@@ -170,6 +161,40 @@ class Call:
         if self._messages is None:
             return ErrorDetails("the answer is not of gRPC, by its content type", type="InvalidGrpcAnswer")
         return _no_status("")
+
+
+class _Facts:
+    """Fields of an answer's head that count.  length: None where it isn't given."""
+
+    __slots__ = ("encoded", "kind", "length")
+
+    def __init__(self, fields: Fields) -> None:
+        self.kind, self.encoded = "", False
+        self.length: int | None = None
+        for name, value in fields:
+            if name == "content-type":
+                self.kind = value.lower()
+            elif name == "content-length" and value.isdigit():
+                self.length = int(value)
+            elif name == "content-encoding":
+                self.encoded = True
+
+
+class _Status:
+    """Trailers of a call, and the error that they say."""
+
+    __slots__ = ("error", "fields")
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = [(name, decoded_message(value) if name == "grpc-message" else value) for name, value in fields]
+        trailers = dict(self.fields)
+        text = trailers.get("grpc-status", "")
+        self.error: ErrorDetails | None = None
+        if not text.isascii() or not text.isdigit():
+            self.error = _no_status(text)
+        elif status := int(text):
+            name = status_name(status)
+            self.error = ErrorDetails(trailers.get("grpc-message") or name, type=name, code=http_code(status))
 
 
 def _no_status(text: str) -> ErrorDetails:

@@ -275,7 +275,7 @@ class Link:
         settings, wire = self.transport.settings, self.wire
         if not self.ready:
             if now_ns - wire.began_ns > settings.connect_s * 1e9:
-                message = f"{self.origin.host}:{self.origin.port}: {wire.missing} within {settings.connect_s:g} s"
+                message = f"{self.origin.name}: {wire.missing} within {settings.connect_s:g} s"
                 self.lost(ErrorDetails(message, type="ConnectionTimeoutError", cause=REFUSED), ended=False)
             return
         calls = [call for stream in self.http.streams.values() if isinstance(call := stream.owner, Call)]

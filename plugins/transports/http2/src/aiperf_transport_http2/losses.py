@@ -31,8 +31,7 @@ def not_begun(error: ErrorDetails, wire: Wire) -> ErrorDetails:
     """The error of a connection that ended before the server's settings."""
     if error.type != "ConnectionResetError" or not wire.connected_ns:
         return error
-    where = f"{wire.origin.host}:{wire.origin.port}"
-    message = f"{where} closes connections that begin with HTTP/2: does it speak HTTP/1.1 alone?"
+    message = f"{wire.origin.name} closes connections that begin with HTTP/2: does it speak HTTP/1.1 alone?"
     return ErrorDetails(message, type="NoHttp2")
 
 

@@ -69,7 +69,7 @@ class Outgoing:
                 exchange.connected_ns = exchange.connected_ns or now_ns
             self._fresh.clear()
         whole = True
-        while whole and (data := http.take()):
+        while whole and outbox.waiting and (data := http.take()):
             if outbox.ended:
                 self._ending += outbox.ended
                 outbox.ended.clear()

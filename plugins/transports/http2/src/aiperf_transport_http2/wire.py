@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import NO_TLS, connect_error
-from aiperf_transport_sockets.counts import data_segments, unacknowledged
+from aiperf_transport_sockets.counts import SO_TIMESTAMPNS, data_segments, unacknowledged
 
 if TYPE_CHECKING:
     from aiperf_transport_sockets.origins import Origin
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _TIMESPEC = struct.Struct("qq")
 """Ancillary data of a read where SO_TIMESTAMPNS is set: seconds and ns of the wall clock."""
 _READ_BYTES = 65536
+_FULL_S = 0.002
+"""Until the next attempt where the server has more connections to accept than it may have waiting."""
+_OF_NETWORKS = socket.SO_KEEPALIVE, SO_TIMESTAMPNS
 _CLOSED = "the server closed the connection before a whole answer was in"
 
 
@@ -48,6 +51,7 @@ class Wire:
     fd: -1 while it is not open.  hidden: what the compiled reader says of its last read.
     began_ns, connected_ns: when it was dialed, and connected.  tls_ns: what the handshake took.  missing: what has not come
     where opening takes too long.
+    local: a socket of this machine, without TCP: the operating system stamps no read, and counts no segments.
     queued, taken: bytes that were written here, and that the socket has taken, TLS included.
     """
 
@@ -59,7 +63,7 @@ class Wire:
         self.transport, self.origin = transport, origin
         self._owner: WireOwner | None = owner
         self._poller, self._loop = transport.poller, transport.loop
-        self.fd = -1
+        self.fd, self.local = -1, bool(origin.base)
         self.missing = "no connection"
         self.began_ns = self.connected_ns = self.tls_ns = self.hidden = self.queued = self.taken = 0
         self._address = self._reads = self._segments = 0
@@ -85,7 +89,7 @@ class Wire:
             return
         self.fd = sock.fileno()
         for level, name, value in self.transport.socket_options:
-            if family != socket.AF_UNIX or level != socket.IPPROTO_TCP:
+            if not self.local or (level == socket.SOL_SOCKET and name not in _OF_NETWORKS):
                 sock.setsockopt(level, name, value)
         self.transport.opened += 1
         if (code := sock.connect_ex(address)) in (0, errno.EINPROGRESS):
@@ -114,11 +118,18 @@ class Wire:
         if self._owner is None:
             return  # closed meanwhile
         self._close_socket()
-        if self._address < len(self.origin.addresses):
+        if self.local and code == errno.EAGAIN:  # where TCP would send its SYN again; what takes too long is ended elsewhere
+            self._address = 0
+            self._loop.call_later(_FULL_S, self._again)
+        elif self._address < len(self.origin.addresses):
             self.dial()
         else:
-            error = connect_error(f"{self.origin.host}:{self.origin.port}", OSError(code, os.strerror(code)))
+            error = connect_error(self.origin.name, OSError(code, os.strerror(code)))
             self._owner.lost(error, ended=False)
+
+    def _again(self) -> None:
+        if self._owner is not None and self.fd < 0:
+            self.dial()
 
     def _handshake(self) -> None:
         assert self._tls is not None
@@ -224,7 +235,7 @@ class Wire:
 
     def _received(self, data: bytes, kernel_ns: int, read_ns: int) -> None:
         self._reads += 1
-        if not kernel_ns and self.transport.stamped:
+        if not kernel_ns and self.transport.stamped and not self.local:
             self.transport.stamps_missing += 1
         owner = self._owner
         if owner is None:
@@ -248,7 +259,9 @@ class Wire:
             self._ended()
 
     def merged_segments(self) -> int:
-        """``hidden`` of the last read: segments that no read of their own accounts for."""
+        """``hidden`` of the last read, which has several events: segments that no read of their own accounts for."""
+        if self.local:  # nothing is counted: all but the last may have come earlier
+            return 1
         if self.transport.reader is not None:
             return self.hidden
         segments = data_segments(self.sock)

@@ -12,7 +12,7 @@ _TEXT = 0x0A
 class Dialogue(Endpoint):
     capabilities = Capabilities(
         path="/aiperf.simulate.Echo/Both", streaming=True, produces_tokens=True, tokenizes_input=True,
-        schemes={"grpc": "http2", "grpcs": "http2"}, url="grpc://localhost:9000",
+        schemes={"grpc": "http2", "grpcs": "http2", "http": "http2"}, url="grpc://localhost:9000",
     )  # fmt: skip
 
     def encode(self, turn: Turn) -> HttpRequest:
