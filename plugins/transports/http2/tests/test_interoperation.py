@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -166,5 +168,54 @@ def test_grpcio_calls_a_server_of_ours_in_all_four_kinds() -> None:
             assert await channel.stream_unary("/t.T/M")(iter([b"abc"])) == b"ABC"
             assert [each async for each in channel.stream_stream("/t.T/M")(iter([b"a", b"b"]))] == [b"A", b"B"]
         server.close()
+
+    asyncio.run(whole())
+
+
+NGHTTPX = shutil.which("nghttpx") or shutil.which("nghttpx", path="/usr/sbin")
+
+
+@pytest.mark.skipif(NGHTTPX is None, reason="nghttpx is not installed (Debian: nghttp2-proxy)")
+def test_nghttpx_before_a_server_carries_calls(tmp_path: Path) -> None:
+    async def whole() -> None:
+        server = await asyncio.start_server(served, "127.0.0.1", 0)
+        back = server.sockets[0].getsockname()[1]
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            front = free.getsockname()[1]
+        words = [
+            str(NGHTTPX), f"--conf={tmp_path}/none", f"--frontend=127.0.0.1,{front};no-tls",
+            f"--backend=127.0.0.1,{back};;proto=h2", "--workers=1", f"--errorlog-file={tmp_path}/log", "--single-process",
+        ]  # fmt: skip
+        proxy = await asyncio.create_subprocess_exec(*words)
+        ear, url = Ear(), f"grpc://127.0.0.1:{front}"
+        transport = Http2Transport(TransportSettings(urls=(url,), tls=TlsPlan()), ear, asyncio.get_running_loop())
+        await transport.open()
+        made = iter(range(1000))
+
+        def sent(kind: str, *parts: bytes) -> Exchange:
+            cuts = tuple((len(part), 1_000_000) for part in parts) if len(parts) > 1 else ()
+            exchange = Exchange(next(made), Shape(f"{url}/t.T/M", {"Content-Type": kind}, (), parts=cuts), b"".join(parts),
+                                "id", "session", monotonic_ns())  # fmt: skip
+            transport.send(exchange)
+            return exchange
+
+        async def over(exchange: Exchange) -> Any:
+            await asyncio.wait_for(ear.until(lambda: exchange.request in ear.ends), 60)
+            return ear.ends[exchange.request][0]
+
+        try:
+            while (error := await over(sent("application/grpc", b"up?"))) is not None:
+                assert error.cause == "refused" and proxy.returncode is None, error
+                await asyncio.sleep(0.01)
+            calls = [sent("application/grpc", b"call %d" % number, b"more", LONG) for number in range(20)]
+            assert [await over(call) for call in calls] == [None] * 20
+            assert [[each[0] for each in ear.chunks[call.request]] for call in calls] == [
+                [b"CALL %d" % number, b"MORE", LONG.upper()] for number in range(20)
+            ]
+        finally:
+            server.close()
+            await transport.close()
+            proxy.terminate()
+            await proxy.wait()
 
     asyncio.run(whole())
