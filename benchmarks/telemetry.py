@@ -9,6 +9,11 @@ Runs with a source and without it take turns.  A source is *instant*, or its tar
 of text, of which a tenth changes from one reading to the next, three a second for 30 s; CPU time of a reading with all that
 becomes of it, and its bytes, with counts of two to five digits and of six.  *wait*: 10,000 readings in 100 s, and 10, and how
 long the results take behind the last answer.
+
+*dcgm*: the two default exporters, with eight GPUs each, three times a second, beside ten requests; *dcgm-named*: named by
+``--gpu-telemetry``, so that the load waits for them for up to 0.5 s; *dcgm-ttft*: as *dcgm* beside 300 at 100/s; *scrape*:
+for 30 s, CPU time of a reading of one exporter with all of it.
+
 ``--program``: another ``aiperf``.
 """
 
@@ -26,7 +31,7 @@ import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,8 +119,59 @@ server.serve_forever()
 """
 """A server with the page of *page*; ``changing``: a tenth of its series changes from one reading to the next; ``large``:
 counts of six digits."""
+_EXPORTER = """
+import http.server, sys, time
+
+FIELDS = (
+    ("SM_CLOCK", "gauge", 1980), ("MEM_CLOCK", "gauge", 2619), ("GPU_TEMP", "gauge", 61), ("POWER_USAGE", "gauge", 512.25),
+    ("TOTAL_ENERGY_CONSUMPTION", "counter", 0), ("GPU_UTIL", "gauge", 97), ("MEM_COPY_UTIL", "gauge", 41),
+    ("ENC_UTIL", "gauge", 0), ("DEC_UTIL", "gauge", 0), ("XID_ERRORS", "gauge", 0), ("FB_FREE", "gauge", 20000),
+    ("FB_USED", "gauge", 61000), ("CLOCKS_EVENT_REASONS", "gauge", 4), ("POWER_VIOLATION", "counter", 0),
+    ("PCIE_REPLAY_COUNTER", "counter", 0), ("NVLINK_BANDWIDTH_TOTAL", "counter", 0), ("VGPU_LICENSE_STATUS", "gauge", 0),
+)
+begin = time.time()
+first = int(sys.argv[1])
+
+def value(name, gpu, still):
+    at = time.time() - begin
+    if name == "TOTAL_ENERGY_CONSUMPTION":
+        return int(512e3 * at) + gpu
+    if name == "POWER_USAGE":
+        return round(512 + 40 * (at % 1), 3)
+    if name == "SM_CLOCK":
+        return 1980 - 15 * int(at * 3 % 3)
+    return still
+
+class Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        lines = []
+        for name, kind, still in FIELDS:
+            lines += (f"# HELP DCGM_FI_DEV_{name} About it.", f"# TYPE DCGM_FI_DEV_{name} {kind}")
+            for gpu in range(first, first + 8):
+                labels = (f'gpu="{gpu}",UUID="GPU-{gpu:08d}-0000",pci_bus_id="00000000:{gpu:02X}:00.0",device="nvidia{gpu}",'
+                          'modelName="NVIDIA H100 80GB HBM3",Hostname="node",DCGM_FI_DRIVER_VERSION="580.1"')
+                lines.append(f"DCGM_FI_DEV_{name}{{{labels}}} {value(name, gpu, still)}")
+        text = ("\\n".join(lines) + "\\n").encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *words):
+        pass
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+"""A DCGM exporter with eight GPUs, whose first one has this number."""
+_DCGM_HZ = 3
 _HANGING_S = 170.0
 WAYS = ("instant", "hangs", "start", "sample")
+GPU_ROWS = ("dcgm", "dcgm-named", "dcgm-ttft", "scrape")
 
 
 class Took(NamedTuple):
@@ -163,11 +219,31 @@ def run(
     return Took((first - began_ns) / 1e9, (ended_ns - last) / 1e9, whole_s, cpu_s, error_us)
 
 
-def pairs(program: str, way: str, load: Load, runs: int, base: Path) -> tuple[list[Took], list[Took]]:
-    """Runs without and with the source, in turns."""
+@contextlib.contextmanager
+def exporters() -> Iterator[list[str]]:
+    """The places of two exporters with eight GPUs each."""
+    with contextlib.ExitStack() as stack:
+        places = []
+        for first in (0, 8):
+            serving = stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", _EXPORTER, str(first)], stdout=subprocess.PIPE)
+            )
+            stack.callback(serving.kill)
+            assert serving.stdout is not None
+            places.append(f"127.0.0.1:{int(serving.stdout.readline())}")
+        yield places
+
+
+def pairs(
+    program: str, way: str, load: Load, runs: int, base: Path, gpus: Sequence[str] = ()
+) -> tuple[list[Took], list[Took]]:
+    """Runs without and with the source, in turns.  *gpus*: places of exporters, for the ways ``dcgm…``."""
     bare, given = ({**os.environ, "AIPERF_CACHE_DIR": str(base / name)} for name in ("cache", f"cache-{way}"))
-    off: tuple[str, ...] = ("--no-server-metrics",)
+    off: tuple[str, ...] = ("--no-server-metrics", *(["--no-gpu-telemetry"] if gpus else []))
     on = off if way in WAYS else ()
+    if gpus:
+        given |= {"AIPERF_GPU_DEFAULT_DCGM_ENDPOINTS": "" if way == "dcgm-named" else ",".join(gpus)}
+        on = ("--no-server-metrics", *(["--gpu-telemetry", *gpus] if way == "dcgm-named" else []))
     if way in WAYS:
         install(base / way / "site")
         given |= {"PYTHONPATH": str(base / way / "site"), "BENCH_TELEMETRY": way}
@@ -275,6 +351,20 @@ def page(program: str, base: Path) -> None:
         )
 
 
+def scrape(program: str, base: Path, gpus: Sequence[str]) -> None:
+    """Reading two exporters for 30 s: CPU time of a reading of one of them."""
+    with truthd(0, 0) as server:
+        words = profile_words(program, server.port, Load(0, 300, 8, streaming=False, rate=10.0), str(base / "gpus"), "builtin")
+        named = ["--gpu-telemetry", *gpus, "--no-server-metrics"]
+        running = subprocess.Popen([*words, *named], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        spent = Spent(running)
+        spent.start()
+        running.wait()
+        spent.join()
+    took_s, cpu_s = spent.between(6.0, 26.0)
+    print(f"\nscrape: {1000 * cpu_s / took_s / _DCGM_HZ / 2:.2f} ms CPU a reading of an exporter with eight GPUs", flush=True)
+
+
 def wait(program: str, base: Path) -> None:
     """From the last answer to the end of the program, after few readings and after many."""
     for interval, requests in (("0.333", 33), ("0.01", 1000)):
@@ -294,7 +384,7 @@ def wait(program: str, base: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--only", nargs="*", default=["default", "absent", *WAYS, "ttft", "page", "wait"])
+    parser.add_argument("--only", nargs="*", default=["default", "absent", *WAYS, "ttft", "page", "wait", *GPU_ROWS])
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--program", default=Ours().program, metavar="PATH")
     given = parser.parse_args()
@@ -312,6 +402,14 @@ def main() -> int:
             page(given.program, base)
         if "wait" in given.only:
             wait(given.program, base)
+        if not set(GPU_ROWS).isdisjoint(given.only):
+            with exporters() as gpus:
+                for row in [row for row in GPU_ROWS[:3] if row in given.only]:
+                    ten, many = Load(0, 10, 8, streaming=False), Load(0, 300, 8, streaming=True, rate=100.0)
+                    load, runs = (many, min(10, given.runs)) if row == "dcgm-ttft" else (ten, given.runs)
+                    show(row, *pairs(given.program, row, load, runs, base, gpus))
+                if "scrape" in given.only:
+                    scrape(given.program, base, gpus)
     print(f"\n{machine()}.")
     return 0
 

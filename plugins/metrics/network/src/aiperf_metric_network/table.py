@@ -35,7 +35,7 @@ class NetworkTable(Tables[NetworkOptions]):
             by_url.setdefault(each.labels["url"], []).append(each)
         if by_url:
             longer = _client_less_server(evidence)
-            rows = tuple(_row(url, found, longer.get(urlsplit(url).netloc)) for url, found in by_url.items())
+            rows = tuple(_row(url, found, longer.get(_address(url))) for url, found in by_url.items())
             notes = tuple(note for url, found in by_url.items() for note in _notes(url, found))
             yield SummaryTable("network_latency", "Round trip of the network", _COLUMNS, rows, notes)
 
@@ -68,15 +68,20 @@ def _notes(url: str, found: list[SeriesSummary]) -> Iterator[str]:
         yield f"The round trip of {url} is to what ends TLS; the way from a front to the server is still in the latencies."
 
 
-def _client_less_server(evidence: Evidence) -> dict[str, float]:
+def _address(url: str) -> tuple[str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.hostname, parts.port
+
+
+def _client_less_server(evidence: Evidence) -> dict[tuple[str | None, int | None], float]:
     """By host and port of a URL under test: the client's time to first token less the server's own, in ms, means."""
-    found: dict[str, float] = {}
+    found: dict[tuple[str | None, int | None], float] = {}
     urls = evidence.plan.target.urls
     for target, server in servers(evidence):
         indices, observed = urls_of(evidence, target), server.observed(_TTFT)
         seen = Client(evidence, indices).latency(_TTFT, "avg")
         if observed is not None and observed.mean_ms is not None and seen is not None:
-            found |= {urlsplit(urls[index]).netloc: seen - observed.mean_ms for index in indices}
+            found |= {_address(urls[index]): seen - observed.mean_ms for index in indices}
     return found
 
 
