@@ -25,6 +25,28 @@ from aiperf.sdk.dataset import DatasetContext
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.framing import JsonArray, LengthPrefixed, Lines, ServerSentEvents, Whole
 from aiperf_configuration_yaml import Yaml
+from aiperf_http2 import (
+    DataReceived,
+    GoingAway,
+    HeaderSet,
+    HeadersReceived,
+    Http2Connection,
+    StreamReset,
+    literal,
+)
+from aiperf_http2.frames import (
+    CONTINUATION,
+    DATA,
+    GOAWAY,
+    HEADERS,
+    PING,
+    PREFACE,
+    RST_STREAM,
+    frame,
+    settings_frame,
+    window_update,
+)
+from aiperf_http2.grpc import MessageError, MessageReader
 from aiperf_reducer_columns.reduce.answer import read_answer
 from aiperf_reducer_columns.reduce.usage import merged_usage, read_usage
 from aiperf_transport_sockets.answer import Answer
@@ -38,6 +60,8 @@ _EVERYTHING = Capabilities(
     multi_turn=True, verbatim=True, named=("query", "passages"),
 )  # fmt: skip
 _MOST_CONVERSATIONS = 200
+HELLO = settings_frame({})
+_ASKED = HeaderSet([(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a")])
 
 
 @functools.cache
@@ -132,6 +156,57 @@ def _http(pieces: list[bytes]) -> tuple[int, bytes] | None:
     return answer.status, own
 
 
+def frames(data: bytes) -> None:
+    """A connection of HTTP/2, either side, and messages of gRPC: cut in two, the same comes out."""
+    if len(data) < 2:
+        return
+    side, at, body = data[0] % 3, data[1], data[2:]
+    cut = at * len(body) // 255
+    if side == 2:
+        assert _messages([body]) == _messages([body[:cut], body[cut:]])
+        return
+    whole, parts = _told(side == 0, [body]), _told(side == 0, [body[:cut], body[cut:]])
+    assert whole == parts, (whole, parts)
+
+
+def _told(client: bool, pieces: list[bytes]) -> list[Any]:
+    """The events of a connection, bodies joined; what breaks it is the last."""
+    connection = Http2Connection(client=client)
+    if client:
+        for _ in range(3):
+            connection.open(_ASKED, end=False)
+        pieces = [HELLO, *pieces]
+    else:
+        pieces = [PREFACE + HELLO, *pieces]
+    found: list[Any] = []
+    for piece in pieces:
+        for event in connection.receive(piece):
+            match event:
+                case DataReceived(stream, data, end):
+                    found.append((stream.number, data, end))
+                case HeadersReceived(stream, fields, end, trailers):
+                    found.append((stream.number, list(fields), end, trailers))
+                case GoingAway(unread, code, message):
+                    found.append(([stream.number for stream in unread], code, message))
+                case StreamReset(stream, code, message):
+                    found.append((stream.number, code, message))
+                case _:
+                    found.append(event)
+        connection.take()
+    return found
+
+
+def _messages(pieces: list[bytes]) -> list[bytes] | None:
+    """The messages; None where they can't be read."""
+    reader, found = MessageReader(1000), list[bytes]()
+    try:
+        for piece in pieces:
+            found += reader.feed(piece)
+    except MessageError:
+        return None
+    return found
+
+
 def decode(data: bytes) -> None:
     """An answer's body, by every endpoint: as one event, and as a stream in two reads."""
     if len(data) < 2:
@@ -185,8 +260,9 @@ def words(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "framing": framing, "decode": decode, "rows": rows, "yaml": yaml, "options": words,
+    "frames": frames,
 }  # fmt: skip
-MOST_BYTES = {"framing": 4096, "decode": 4096, "rows": 8192, "yaml": 4096, "options": 2048}
+MOST_BYTES = {"framing": 4096, "decode": 4096, "rows": 8192, "yaml": 4096, "options": 2048, "frames": 4096}
 
 
 def prepare(target: str) -> None:
@@ -258,6 +334,19 @@ def seeds(target: str) -> Iterator[bytes]:
         yield b"\x05\x80HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
         yield b'\x03\x80[{"a":1},\r\n{"b":[2,"]"]}]'
         yield b"\x02\x80\0\0\0\0\x05hello"
+    elif target == "frames":
+        blocks = literal(":status", "200") + literal("content-type", "application/grpc"), literal("grpc-status", "0")
+        answer = b"".join(
+            (
+                frame(HEADERS, 4, 1, blocks[0]), frame(DATA, 8, 1, b"\x02\0\0\0\0\x01a\0\0"), frame(HEADERS, 5, 1, blocks[1]),
+                frame(PING, 0, 0, bytes(8)), frame(HEADERS, 0, 3, blocks[0][:9]), frame(CONTINUATION, 4, 3, blocks[0][9:]),
+                window_update(3, 7), frame(RST_STREAM, 0, 3, bytes(4)), frame(GOAWAY, 0, 0, bytes(8) + b"bye"),
+            )
+        )  # fmt: skip
+        yield b"\0\x80" + answer
+        asked = literal(":method", "POST") + literal(":path", "/")
+        yield b"\x01\x40" + frame(HEADERS, 4, 1, asked) + frame(DATA, 1, 1, b"body") + settings_frame({4: 9, 5: 20_000})
+        yield b"\x02\x30\0\0\0\0\x05hello\0\0\0\0\0"
     elif target == "decode":
         bodies = answers()
         yield from (bytes((number, 128)) + body for number, body in enumerate(bodies * (1 + len(endpoints()) // len(bodies))))

@@ -172,6 +172,12 @@ def test_a_first_answer_below_200_is_no_head() -> None:
     assert connection.streams == {}
 
 
+def test_trailers_may_be_empty() -> None:
+    connection, _ = opened()
+    events = connection.receive(headers(1) + data(1, b"x") + headers(1, f.END_HEADERS | f.END_STREAM, b""))
+    assert plain(events)[-1] == (1, {}, True) and connection.streams == {}
+
+
 BROKEN = {
     "data on no stream": (data(0, b"x"), "PROTOCOL_ERROR"),
     "data on a stream that we never opened": (data(9, b"x"), "PROTOCOL_ERROR"),

@@ -288,7 +288,7 @@ class Http2Connection:
         if fault:
             self.break_off(stream, PROTOCOL_ERROR, fault, events)
             return
-        stream.headed = not self.client or not fields[0][1].startswith("1") or trailers
+        stream.headed = trailers or not self.client or not fields[0][1].startswith("1")
         if last:
             stream.open_there = False
             self._settle(stream)
