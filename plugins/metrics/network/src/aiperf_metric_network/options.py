@@ -10,6 +10,7 @@ DEFAULT_INTERVAL_S = 1.0
 
 class NetworkOptions(Options):
     network_latency_automatic: bool = option("--network-latency-automatic", default=False, group=_GROUP,
+        negative="--no-network-latency-automatic",
         place="network_latency.enabled",
         help="Measure the round trip to each server by connecting beside the load, and show latencies without it, too.")
     network_latency_mean: Finite | None = option("--network-latency-mean", group=_GROUP, metavar="MS", ge=0,
