@@ -10,9 +10,9 @@ import pytest
 from aiperf import MetricDeclaration, Summary, Target, Unit
 from aiperf.parts.samples import SampleWriter, sample_path
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.series import Moment, SourceHeader, TargetHeader
+from aiperf.sdk.series import Line, Moment, Sample, SeriesHeader, SourceHeader, TargetHeader
 from aiperf.sdk.summary import SeriesSummary, SourceSummary, TargetSummary
-from aiperf.sdk.telemetry import TelemetryContext
+from aiperf.sdk.telemetry import SeriesKind, TelemetryContext
 from aiperf.sdk.verdict import Evidence
 from aiperf.testing import (
     MetricFamilyContract,
@@ -80,7 +80,15 @@ def source(*series: SeriesSummary) -> SourceSummary:
 
 
 def evidence(*series: SeriesSummary, others: tuple[SourceSummary, ...] = ()) -> Evidence:
-    return sample_evidence(telemetry=(source(*series), *others))
+    """A run with these series, each with as many samples as it counts."""
+
+    def samples(name: str) -> Iterator[Line]:
+        for number, each in enumerate(series):
+            yield SeriesHeader(number, each.name, SeriesKind(each.kind), each.unit, each.labels)
+            for at in range(round(each.stats["count"])):
+                yield Sample(Moment(at, at, 1, 0), {number: each.stats.get("avg", 1.0)}, ended=[*{*range(number)}])
+
+    return sample_evidence(telemetry=(source(*series), *others), read_samples=samples)
 
 
 class NetworkTableContract(TablesContract):

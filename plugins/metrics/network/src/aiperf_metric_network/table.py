@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from aiperf import Evidence
+from aiperf.sdk.series import Sample, SeriesHeader, whole_samples
 from aiperf.sdk.summary import SeriesSummary
 from aiperf.sdk.table import Cell, SummaryTable, TableColumn, Tables
 from aiperf_servers import Client, servers, urls_of
@@ -34,32 +36,35 @@ class NetworkTable(Tables[NetworkOptions]):
         for each in series:
             by_url.setdefault(each.labels["url"], []).append(each)
         if by_url:
-            longer = _client_less_server(evidence)
-            rows = tuple(_row(url, found, longer.get(_address(url))) for url, found in by_url.items())
-            notes = tuple(note for url, found in by_url.items() for note in _notes(url, found))
+            longer, counts = _client_less_server(evidence), _counts(evidence)
+            rows = tuple(_row(url, found, counts[url], longer.get(_address(url))) for url, found in by_url.items())
+            notes = tuple(note for url, found in by_url.items() for note in _notes(url, found, counts[url]))
             yield SummaryTable("network_latency", "Round trip of the network", _COLUMNS, rows, notes)
 
 
-def _row(url: str, found: list[SeriesSummary], longer_ms: float | None) -> tuple[Cell, ...]:
+def _counts(evidence: Evidence) -> dict[str, Counter[str]]:
+    """By URL, the probes of the phase and of its edges by the series that they gave a value of."""
+    series: dict[int, SeriesHeader] = {}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for line in whole_samples(evidence.samples("network")):
+        match line:
+            case SeriesHeader():
+                series[line.id] = line
+            case Sample() if line.moment.phase == evidence.phase.index:
+                for number in line.values:
+                    counts[series[number].labels["url"]][series[number].name] += 1
+    return counts
+
+
+def _row(url: str, found: list[SeriesSummary], counts: Counter[str], longer_ms: float | None) -> tuple[Cell, ...]:
     stats = next((each.stats for each in found if each.name == RTT), {})
-    failed = _failed(found)
-    return (url, _count(stats) + failed, failed, *(stats.get(name) for name in _STATISTICS), longer_ms)
+    return (url, counts.total(), counts[FAILURE], *(stats.get(name) for name in _STATISTICS), longer_ms)
 
 
-def _failed(found: list[SeriesSummary]) -> int:
-    return sum(_count(each.stats) for each in found if each.name == FAILURE)
-
-
-def _count(stats: dict[str, float]) -> int:
-    return round(stats.get("count", 0))
-
-
-def _notes(url: str, found: list[SeriesSummary]) -> Iterator[str]:
-    failed = _failed(found)
-    if failed:
+def _notes(url: str, found: list[SeriesSummary], counts: Counter[str]) -> Iterator[str]:
+    if failed := counts[FAILURE]:
         errors = ", ".join(dict.fromkeys(each.labels["error"] for each in found if each.name == FAILURE))
-        probes = failed + sum(_count(each.stats) for each in found if each.name == RTT)
-        yield f"{failed} of {probes} probes of {url} failed ({errors}): the round trip is that of the others."
+        yield f"{failed} of {counts.total()} probes of {url} failed ({errors}): the round trip is that of the others."
     labels = found[0].labels
     if labels["via"] == PROXY:
         proxy = f"{labels['host']}:{labels['port']}"
