@@ -1,6 +1,6 @@
 """What calls over HTTP/2 cost a worker, beside grpcio's asyncio client and HTTP/1.1, and how true their stamps are.
 
-usage: http2.py [--rounds 5] [--messages 400]
+usage: http2.py [--rounds 5] [--messages 400] [--only costs|errors]
 
 Each cell is a client in a process of its own, in turns, against one server on ``aiperf_http2`` (and HTTP/1.1), which sends
 every stream one message at a tick.  Ours are transports with a worker's journal.  Costs are messages, or calls, per second
@@ -29,6 +29,10 @@ UNARY = 4000
 """Calls of one answer, per round."""
 FIRST = 300
 """Calls whose first message is timed, per round."""
+GAP_S = 0.003
+"""From a first message to the end of its call."""
+_MARK = b"#" * 20
+UNSTAMPED = _MARK + bytes(MESSAGE_BYTES - 20)
 SEPARATELY, TOGETHER = 1, 100
 """Streams on a connection."""
 
@@ -60,6 +64,11 @@ class Beat:
 
 def stamped() -> bytes:
     return b"%020d" % monotonic_ns() + bytes(MESSAGE_BYTES - 20)
+
+
+def now(data: bytes) -> bytes:
+    """The bytes, with the time in the place of the mark."""
+    return data.replace(_MARK, b"%020d" % monotonic_ns(), 1)
 
 
 class Calls:
@@ -98,8 +107,11 @@ class Calls:
             self.beat.streams.append((send, end, int(path.rpartition("/")[2]), self.write))
 
     def first(self, send: Callable[[bytes], None], end: Callable[[], None]) -> None:
-        send(stamped())
-        self.write()
+        send(UNSTAMPED)
+        self.writer.write(now(self.http.take()))
+        asyncio.get_running_loop().call_later(GAP_S, self.last, end)
+
+    def last(self, end: Callable[[], None]) -> None:
         end()
         self.write()
 
@@ -134,8 +146,12 @@ class Chunks:
         self.out += b"0\r\n\r\n"
 
     def first(self) -> None:
-        self.send(stamped())
-        self.write()
+        self.send(UNSTAMPED)
+        self.writer.write(now(bytes(self.out)))
+        self.out.clear()
+        asyncio.get_running_loop().call_later(GAP_S, self.last)
+
+    def last(self) -> None:
         self.end()
         self.write()
 
@@ -320,6 +336,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--messages", type=int, default=400)
+    parser.add_argument("--only", choices=("costs", "errors"))
     given = parser.parse_args()
     server = subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True)
     try:
@@ -328,11 +345,11 @@ def main() -> None:
         cost: dict[tuple[str, str], list[float]] = {}
         errors: dict[str, list[float]] = {}
         for _ in range(given.rounds):
-            for path, count in ((f"down/{given.messages}", STREAMS), ("unary", UNARY)):
+            for path, count in ((f"down/{given.messages}", STREAMS), ("unary", UNARY)) if given.only != "errors" else ():
                 for kind in ("together", "grpcio", "http1"):
                     made = cell(kind, port, path, count, STREAMS)
                     cost.setdefault((path, kind), []).append(made["messages"] / made["cpu_s"])
-            for kind in ("together", "separately", "http1"):
+            for kind in ("together", "separately", "http1") if given.only != "costs" else ():
                 errors.setdefault(kind, []).extend(cell(kind, port, "first", FIRST, 10)["error_us"])
     finally:
         server.terminate()

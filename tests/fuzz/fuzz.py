@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("framing", "decode", "rows", "yaml", "options")
+NAMES = ("framing", "decode", "rows", "yaml", "options", "frames")
 _TIMEOUT_S, _MOST_MB = 20, 2048
 
 

@@ -81,6 +81,8 @@ def api_error(message: str, code: str) -> str:
         (seen("Cannot connect [[SSL: UNSUPPORTED_PROTOCOL] unsupported protocol (_ssl.c:1006)]"), "old_tls", "TLS 1.2 or 1.3"),
         (seen("not HTTP: the server speaks TLS"), "speaks_tls", "begin the URL with https://"),
         (seen("not HTTP: the server speaks HTTP/2"), "speaks_http2", "HTTP/1.1"),
+        (seen("not HTTP/2: the server speaks HTTP/1.1, not HTTP/2"), "speaks_no_http2", "another --transport"),
+        (seen("h:1: TCP connects, but no HTTP/2 answers within 30 s"), "speaks_no_http2", "gRPC port"),
         (seen("the answer is encoded as br, and no header Accept-Encoding asked for that"), "encoded", "Accept-Encoding: gzip"),
         (seen("the answer has no content"), "no_content", "--export-level raw"),
         (seen("chat: not JSON; the answer is text/html"), "other_type", "answers with text/html at"),

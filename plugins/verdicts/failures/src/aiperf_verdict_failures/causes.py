@@ -284,6 +284,13 @@ def _http2(error: ErrorDetails, plan: Plan) -> str:
     return f"the server at {_urls(plan)} speaks HTTP/2 alone: give --transport http2, or switch HTTP/1.1 on there"
 
 
+def _no_http2(error: ErrorDetails, plan: Plan) -> str:
+    return (
+        f"{_urls(plan)} speaks no HTTP/2: give the address of its HTTP/2 or gRPC port, or another --transport"
+        f" ({error.message})"
+    )
+
+
 def _encoded(error: ErrorDetails, plan: Plan) -> str:
     return f"{error.message}: switch the encoding off at the server or proxy, or ask for gzip with -H 'Accept-Encoding: gzip'"
 
@@ -319,6 +326,10 @@ _MODEL = (
 _TASK = (
     r"(?i)does(n't| not) support (the )?([\w ]{3,30} API\b|embeddings?\b|chat\b|completions?\b|text generation\b|generation\b"
     r"|pooling\b|scoring\b|scores?\b|rerank(ing)?\b|classification\b)"
+)
+_NO_HTTP2 = (
+    r"not HTTP/2: the server (speaks (HTTP/1|no )|does not begin)|closes connections that begin with HTTP/2"
+    r"|no HTTP/2 (answers|over)"
 )
 _CONTEXT = (
     r"(?i)context[ _](length|size)|context_length_exceeded|context window|maximum (input|sequence) length"
@@ -367,6 +378,7 @@ _RULES = (
     _Rule("old_tls", (), r"(?i)protocol[ _]version|unsupported[ _]protocol", _old_tls),
     _Rule("speaks_tls", (), r"(?i)not HTTP: the server speaks TLS|HTTP request (was sent )?to (an )?HTTPS", _encrypted),
     _Rule("speaks_http2", (), r"not HTTP: the server speaks HTTP/2", _http2),
+    _Rule("speaks_no_http2", (), _NO_HTTP2, _no_http2),
     _Rule("encoded", (), r"^the answer is encoded as ", _encoded),
     _Rule("not_http", (), r"^not HTTP: ", _not_http),
     _Rule("timed_out", (), r"^no whole answer within ", _late),
