@@ -21,6 +21,7 @@ class Row(NamedTuple):
 
     tokens: of each answer, None for a type without output tokens.  present, absent: metrics of the report.
     data: words that shape the data.  file: its rows, of *kind*, in place of synthetic texts.  heading: of the table of metrics.
+    steps: tokens that the server counts of each answer of a type without output tokens.
     inputs: tokens of each request, as counted here, None isn't looked at; where *texts* are joined, a token more or less each.
     """
 
@@ -35,12 +36,14 @@ class Row(NamedTuple):
     heading: str = "LLM Metrics"
     inputs: int | None = None
     texts: int = 1
+    steps: int = 0
 
 
 PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTPnuQAAAABJRU5ErkJggg=="
 PICTURE = json.dumps({"image": PNG})
 PAYLOAD = '{"payload":{"model":"m","messages":[{"content":"Hi"}],"max_tokens":6,"stream":true}}\n'
 WORDS_AND_PICTURE = json.dumps({"text": "one two three", "image": PNG})
+WORDS = json.dumps({"text": "one two three four five six seven eight nine ten eleven twelve"})
 TOKENS = "--tokenizer builtin"
 BATCH = f"{TOKENS} --isl 20 --batch-size-text 3"
 RANKS = (
@@ -58,6 +61,28 @@ def rankings(*paths: str, words: str = "", heading: str = "Rankings Metrics") ->
 
 
 TYPES = {
+    "audio_speech": Row(
+        "--extra-inputs response_format:mp3", ("/v1/audio/speech",), steps=17, inputs=12, heading="Audio Speech Metrics",
+        data=TOKENS, file=WORDS,
+        present=("time_to_first_audio", "generated_audio_duration", "real_time_factor"),
+    ),
+    "audio_speech with events": Row(
+        "--extra-inputs stream_format:sse", ("/v1/audio/speech",), steps=17, heading="Audio Speech Metrics",
+        data=TOKENS, file=WORDS,
+        present=("time_to_first_audio", "generated_audio_duration", "usage_prompt_tokens"),
+    ),
+    "audio_transcription": Row(
+        "", ("/v1/audio/transcriptions",), steps=5, data="--audio-length-mean 2", heading="Audio Transcription Metrics",
+        present=("rtfx", "audio_duration"), absent=("input_sequence_length",),
+    ),
+    "audio_transcription with words": Row(
+        f"--streaming {TOKENS}", ("/v1/audio/transcriptions",), 5, data="--audio-length-mean 2 --audio-format mp3",
+        heading="Audio Transcription Metrics", present=("rtfx", "time_to_first_token", "inter_token_latency"),
+    ),
+    "audio_transcription of vLLM": Row(
+        f"--streaming {TOKENS} --use-server-token-count", ("/v1/audio/transcriptions",), 5, data="--audio-length-mean 2",
+        heading="Audio Transcription Metrics", present=("rtfx", "time_to_first_token", "usage_completion_tokens"),
+    ),
     "chat": Row("--streaming --osl 6", ("/v1/chat/completions",), 6, present=("time_to_first_token",), inputs=20),
     "chat with n": Row(
         "--streaming --osl 6 --extra-inputs n:2", ("/v1/chat/completions",), 12, present=("time_to_first_token",),
@@ -80,6 +105,18 @@ TYPES = {
     "hf_tei_rankings": rankings("/rerank", heading="Ranking Metrics"),
     "huggingface_generate": Row(
         "--streaming --osl 6", ("/generate_stream",), 6, present=("time_to_first_token", "usage_prompt_tokens"),
+    ),
+    "image_edit": Row(
+        "--streaming --extra-inputs partial_images:1", ("/v1/images/edits",), steps=2, data=TOKENS, file=WORDS_AND_PICTURE,
+        inputs=3, present=("time_to_first_image", "num_images", "image_throughput"), heading="Image Edit Metrics",
+    ),
+    "image_generation": Row(
+        "--streaming --extra-inputs partial_images:2", ("/v1/images/generations",), steps=3, inputs=20,
+        present=("time_to_first_image", "num_images", "image_latency"), heading="Image Generation Metrics",
+    ),
+    "image_generation with n": Row(
+        "--extra-inputs n:2", ("/v1/images/generations",), steps=8, present=("num_images",), absent=("time_to_first_image",),
+        heading="Image Generation Metrics",
     ),
     "image_retrieval": Row(
         "", ("/v1/infer",), data="", file=PICTURE, present=("image_throughput", "image_latency"),
@@ -150,7 +187,7 @@ def test_a_run_of_this_type_agrees_with_the_server(name: str, tmp_path: Path, si
         assert row.inputs - row.texts < counted["min"] <= counted["max"] < row.inputs + row.texts
     made = sum(request["completion_tokens"] for request in truth)
     if row.tokens is None:
-        assert made == 0
+        assert made == row.steps * REQUESTS
         row = row._replace(absent=(*row.absent, "output_sequence_length", "time_to_first_token", "inter_token_latency"))
     else:
         assert (made, report["total_osl"]["avg"]) == (row.tokens * REQUESTS, row.tokens * REQUESTS)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import wave
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +24,7 @@ REASON = {"X-Simulate": "tokens=5,reasoning=2,comments,lines=crlf"}
 
 @pytest.fixture(scope="module")
 def simulator() -> Iterator[Simulator]:
-    with running(decode_ms=0, prefill_us_per_token=0, stop_tokens=3) as simulator:
+    with running(decode_ms=0, prefill_us_per_token=0, stop_tokens=3, film_ms=30) as simulator:
         yield simulator
 
 
@@ -40,6 +43,56 @@ def claude(simulator: Simulator) -> Iterator[Any]:
 def checked(kind: Any, value: Any) -> Any:
     """The value, which its type takes: the clients themselves accept whatever comes."""
     return TypeAdapter(kind).validate_python(value.to_dict())
+
+
+def clip(seconds: float) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setparams((1, 2, 8000, 0, "NONE", "not compressed"))
+        out.writeframes(bytes(round(seconds * 16_000)))
+    return file.getvalue()
+
+
+def test_images_whole_and_streamed(client: Any) -> None:
+    answer = client.images.generate(model="m", prompt="a kite", n=2, size="256x256")
+    checked(openai.types.ImagesResponse, answer)
+    assert all(base64.b64decode(image.b64_json).startswith(b"\x89PNG") for image in answer.data)
+    streamed = [*client.images.generate(model="m", prompt="a kite", stream=True, partial_images=2)]
+    types = [*[openai.types.ImageGenPartialImageEvent] * 2, openai.types.ImageGenCompletedEvent]
+    assert [type(checked(kind, event)) for kind, event in zip(types, streamed, strict=True)] == types
+
+
+def test_edits_whole_and_streamed(client: Any) -> None:
+    picture = ("street.png", b"\x89PNG\r\n\x1a\n")
+    checked(openai.types.ImagesResponse, client.images.edit(model="m", prompt="night", image=[picture, picture]))
+    (event,) = client.images.edit(model="m", prompt="night", image=picture, stream=True)
+    assert isinstance(checked(openai.types.ImageEditCompletedEvent, event), openai.types.ImageEditCompletedEvent)
+
+
+def test_transcriptions_whole_and_streamed(client: Any) -> None:
+    create = client.audio.transcriptions.create
+    answer = create(model="m", file=("clip.wav", clip(2)))
+    assert len(checked(openai.types.audio.Transcription, answer).text.split()) == 5
+    whole = create(model="m", file=("clip.wav", clip(2)), response_format="verbose_json")
+    assert checked(openai.types.audio.TranscriptionVerbose, whole).duration == 2
+    assert "-->" in create(model="m", file=("clip.wav", clip(2)), response_format="srt")
+    *deltas, done = create(model="m", file=("clip.wav", clip(2)), stream=True)
+    said = "".join(checked(openai.types.audio.TranscriptionTextDeltaEvent, event).delta for event in deltas)
+    assert checked(openai.types.audio.TranscriptionTextDoneEvent, done).text == said
+
+
+def test_speech_as_bytes_and_in_pieces(client: Any) -> None:
+    words: dict[str, Any] = {"model": "m", "voice": "alloy", "input": "x" * 72}
+    assert client.audio.speech.create(**words, response_format="wav").read().startswith(b"RIFF")
+    with client.audio.speech.with_streaming_response.create(**words, response_format="pcm") as answer:
+        assert sum(map(len, answer.iter_bytes())) == 4.8 * 48_000
+
+
+@pytest.mark.filterwarnings("ignore:The Sora API:DeprecationWarning")
+def test_a_video_from_its_job_to_its_film(client: Any) -> None:
+    video = client.videos.create_and_poll(model="m", prompt="a kite", seconds="4", size="1280x720", poll_interval_ms=10)
+    assert checked(openai.types.Video, video).status == "completed"
+    assert len(client.videos.download_content(video.id).read()) == 1_000_000
 
 
 def test_a_whole_chat(client: Any) -> None:

@@ -128,7 +128,8 @@ class Answer:
         if not self.faults.done and isinstance(self.connection, Call):
             self.connection.omit_status()
         if self.ask.stream:
-            kind = self._dialect.framing.content_type if self.faults.body != "html" else "text/html"
+            usual = self._writer.content_type or self._dialect.framing.content_type
+            kind = usual if self.faults.body != "html" else "text/html"
             headers = {"Content-Type": kind, "Cache-Control": "no-cache", **self._further()}
             self.connection.begin(200, headers, until_eof=self._framing == "eof")
             begun = b"" if self.faults.body else self._frame.keep_alive() + self._writer.begin(self.record.prompt_tokens)
@@ -193,7 +194,7 @@ class Answer:
         faults = self.faults
         outcome = COMPLETED
         usage = self._usage() if faults.usage and self.ask.include_usage else None
-        headers, status = {"Content-Type": "application/json", **self._further()}, 200
+        headers, status = {"Content-Type": self._writer.whole_type, **self._further()}, 200
         if faults.body is not None:
             body, outcome = BODIES[faults.body], ERROR_SAID
             headers["Content-Type"] = "text/html" if body else headers["Content-Type"]

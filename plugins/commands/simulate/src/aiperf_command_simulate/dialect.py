@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import msgspec
@@ -14,7 +14,9 @@ from aiperf_command_simulate.grpc_frames import GrpcFrames
 from aiperf_command_simulate.http1 import Request
 
 if TYPE_CHECKING:
+    from aiperf_command_simulate.jobs import Jobs
     from aiperf_command_simulate.server import Server
+    from aiperf_command_simulate.truth import Record
 
 MEDIA_BYTES = 1024
 """A picture, clip or film counts as 256 prompt tokens, whatever its size."""
@@ -146,11 +148,26 @@ class Lines:
         return self._end if self._comments else b""
 
 
+class RawBytes:
+    """No events: the bytes as they are, of whatever type the writer says."""
+
+    content_type = "application/octet-stream"
+
+    def __init__(self, lines: str, faults: Faults) -> None:
+        pass
+
+    def __call__(self, data: bytes, name: bytes = b"") -> bytes:
+        return data
+
+    def keep_alive(self) -> bytes:
+        return b""
+
+
 class Opened(Struct, frozen=True):
     """What a writer is told of the answer that it writes.
 
     number: of the request, from 1.  call: name of the tool that the answer calls, None writes text alone.
-    frame: makes events of a stream.
+    frame: makes events of a stream.  record: the request's row of the truth.  jobs: of the server.
     """
 
     number: int
@@ -159,11 +176,19 @@ class Opened(Struct, frozen=True):
     ask: Ask
     faults: Faults
     frame: EventWriter
+    record: Record
+    jobs: Jobs
     call: str | None = None
 
 
 class Writer:
-    """Writes one answer down as JSON: a stream (all methods but ``whole``, which return framed events), or a whole answer."""
+    """Writes one answer down: a stream (all methods but ``whole``, which return framed events), or a whole answer.
+
+    content_type: of a stream, None is that of its framing.  whole_type: of a whole answer.
+    """
+
+    content_type: str | None = None
+    whole_type = "application/json"
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -202,7 +227,7 @@ class Dialect:
     paths: ClassVar[tuple[str, ...]]
     reasons: ClassVar[bool] = False
     done: ClassVar[bytes | None] = b"[DONE]"
-    framing: ClassVar[type[ServerSentEvents] | type[Lines] | type[GrpcFrames]] = ServerSentEvents
+    framing: ClassVar[type[ServerSentEvents] | type[Lines] | type[GrpcFrames] | type[RawBytes]] = ServerSentEvents
     each: ClassVar[bool] = False
     said_in_stream: ClassVar[frozenset[str]] = frozenset()
     in_band: ClassVar[bool] = True
@@ -232,11 +257,16 @@ class Dialect:
 
 
 class Reply(Struct, frozen=True):
-    """The answer of a page."""
+    """The answer of a page.
+
+    pieces: of a long body of *length* bytes, in place of *body*; where they are fewer, the connection is closed behind them.
+    """
 
     status: int = 200
     body: bytes = b"{}"
     content_type: str = "application/json"
+    pieces: Iterator[bytes] | None = None
+    length: int = 0
 
 
 class Page:

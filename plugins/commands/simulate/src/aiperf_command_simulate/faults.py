@@ -45,6 +45,8 @@ class Faults(Struct, frozen=True, omit_defaults=True):
     comments: a comment before each event, and one behind the headers.  names: events have their names.
     compressed: messages of gRPC are marked as compressed, with ``gzip``, or with nothing (``identity``).  Of a call, *done* is
     its status, *cut* closes the connection and *reset* the stream.
+    job: the last status of the job that the answer names; ``lost`` answers 404 to polls.  film: its film is ``missing``, or its
+    connection is ``cut`` in the middle.
     """
 
     status: int | None = None
@@ -71,6 +73,8 @@ class Faults(Struct, frozen=True, omit_defaults=True):
     comments: bool = False
     names: bool = True
     compressed: str | None = None
+    job: str | None = None
+    film: str | None = None
 
     def over(self, below: Faults) -> Faults:
         """Both together; these faults win where both set a field."""
@@ -209,6 +213,8 @@ _WORDS: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
     "body": ("body=html|empty", _one_of("body", BODIES)),
     "pad": ("pad=BYTES", _count("pad", 1)),
     "comments": ("comments", _switch("comments", True)),
+    "job": ("job=STATUS", lambda value: {"job": value or "failed"}),
+    "film": ("film=cut|missing", _one_of("film", ("cut", "missing"))),
     "no_names": ("no_names", _switch("names", False)),
     "compressed": ("compressed=gzip|identity", _one_of("compressed", ("gzip", "identity"))),
 }

@@ -12,7 +12,9 @@ import socket
 import struct
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import parse_qs
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_BODY_BYTES = 256 * 2**20
 _MOST_HEADER_BYTES = 64 * 1024
+_BURST = 32
+"""Pieces of a long body that are sent before others are served."""
 _MOST_PIPELINED = 32
 """Requests of a connection that wait for their turn; no more are read then."""
 
@@ -138,6 +142,8 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._read_ns = 0
         self._read_wall_ns = 0
+        self._pouring: tuple[Iterator[bytes], Callable[[], None]] | None = None
+        self._blocked = False
         self._clear()
 
     # What the loop calls.
@@ -179,6 +185,13 @@ class Connection(asyncio.Protocol):
             self._site.lost(self)
             self._current = None
         self._site.closed(self)
+
+    def pause_writing(self) -> None:
+        self._blocked = True
+
+    def resume_writing(self) -> None:
+        self._blocked = False
+        self._pour_on()
 
     # What the parser calls.
 
@@ -271,6 +284,27 @@ class Connection(asyncio.Protocol):
             data = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n"
         if data:
             self.write(data)
+
+    def pour(self, pieces: Iterator[bytes], done: Callable[[], None]) -> None:
+        """Pieces of a body, each once the client has taken those before; then *done* is called, unless the client left."""
+        self._pouring = pieces, done
+        self._pour_on()
+
+    def _pour_on(self) -> None:
+        """A burst of pieces; the next one begins when the loop has served others, or the client has read."""
+        if self._pouring is None or self._blocked or self._closing:
+            return
+        pieces, done = self._pouring
+        for piece in islice(pieces, _BURST):
+            self.piece(piece)
+            if self._blocked or self._closing:
+                return
+        if (more := next(pieces, None)) is None:
+            self._pouring = None
+            done()
+        else:
+            self.piece(more)
+            asyncio.get_running_loop().call_soon(self._pour_on)
 
     def release(self) -> None:
         """The answer is complete: go on with the next request, or close."""

@@ -102,6 +102,10 @@ class SimulateOptions(Options):
         " made it, as vLLM does; the engine's times stay.")
     request_metrics: bool = option("--request-metrics", default=False, group="Answers",
         help="Say of each answer of one choice how long it took the engine, as vLLM does with --enable-per-request-metrics.")
+    film_ms: Finite = option("--film-ms", default=1000.0, ge=0, group="Answers", metavar="MS",
+        help="Time that a film of /v1/videos takes, however many are made.")
+    film_bytes: int = option("--film-bytes", default=1_000_000, ge=1, group="Answers", metavar="BYTES",
+        help="Length of a film of /v1/videos.")
     lines: Word = option("--line-ends", default="lf", group="Answers", choices=("lf", "crlf", "cr", "mixed"),
         help="Line ends of the event stream.")
     framing: Word = option("--framing", default="chunked", group="Answers", choices=("chunked", "eof"),

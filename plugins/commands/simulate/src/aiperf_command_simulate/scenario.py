@@ -49,6 +49,8 @@ class ServerScenario(Struct, frozen=True):
     answers: KnownAnswers
     gpus: GpuScenario
     tenant_rate: float
+    film_ns: int
+    film_bytes: int
 
 
 def _ns(value: float, unit_ns: int) -> int:
@@ -101,6 +103,8 @@ def scenario(options: Any) -> ServerScenario:
         metrics_lag_s=options.metrics_lag_s,
         answers=answers,
         gpus=_gpus(options),
+        film_ns=_ns(options.film_ms, 1_000_000),
+        film_bytes=options.film_bytes,
         tenant_rate=options.tenant_rate,
     )
 

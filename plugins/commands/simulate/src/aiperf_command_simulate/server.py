@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 import time
+from collections.abc import Iterator
 from collections.abc import Sequence as ListOf
 from typing import Any
 
@@ -14,20 +15,21 @@ from msgspec.structs import replace
 from aiperf_command_simulate import faults as fault_language
 from aiperf_command_simulate.alarm import alarm
 from aiperf_command_simulate.answer import Answer, Choice
-from aiperf_command_simulate.dialect import Ask, AskError, Dialect, Opened, Page, chat_line
+from aiperf_command_simulate.dialect import Ask, AskError, Dialect, Opened, Page, Reply, chat_line
 from aiperf_command_simulate.dialects import Route, Routes, found, method_of, pick
 from aiperf_command_simulate.drafts import account
 from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.faults import BODIES, FaultError, Faults
 from aiperf_command_simulate.gpus import Gpus
-from aiperf_command_simulate.http1 import Closable, Request, Responder
+from aiperf_command_simulate.http1 import Closable, Connection, Request, Responder
+from aiperf_command_simulate.jobs import Jobs
 from aiperf_command_simulate.lengths import Lengths
 from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.pages import ANY_MODEL, Pages
 from aiperf_command_simulate.prefix import block_keys, token_count
 from aiperf_command_simulate.scenario import ServerScenario
 from aiperf_command_simulate.tenant import Tenant
-from aiperf_command_simulate.truth import CLIENT_GONE, COMPLETED, FAILED, REFUSED, Record, Truth
+from aiperf_command_simulate.truth import CLIENT_GONE, COMPLETED, CUT, FAILED, REFUSED, Record, Truth
 from aiperf_command_simulate.words import Wording
 
 _NO_DIALECT = Dialect()
@@ -69,6 +71,7 @@ class Server:
         self._connection_numbers = 0
         self._answering: dict[Responder, tuple[Record, Answer | None]] = {}
         self._meters = {name: Meters(scenario.metrics_lag_s) for name in scenario.models or (ANY_MODEL,)}
+        self.jobs = Jobs(scenario.film_ns, scenario.film_bytes)
         self._routes = Routes(found() if routes is None else routes)
         self._created_s = int(time.time())
         self._tenant = Tenant(scenario, self.engine, self._meters, started_ns)
@@ -150,11 +153,49 @@ class Server:
             return
         record = self._begin(connection, request) if route.recorded else None
         reply = route.answer(request, self)
+        if reply.pieces is not None and record is not None:
+            self._pour(connection, record, reply)
+            return
         connection.respond(reply.status, reply.body, kind=reply.content_type)
         if record is not None:
             record.status = reply.status
             self.truth.end(record, COMPLETED if reply.status < 400 else REFUSED, time.monotonic_ns())
         connection.release()
+
+    def _pour(self, connection: Responder, record: Record, reply: Reply) -> None:
+        """Send a long body piece by piece, as fast as the client takes it; a short one is cut."""
+        assert reply.pieces is not None
+        record.status = reply.status
+        self._answering[connection] = record, None
+        sent = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal sent
+            for piece in reply.pieces or ():
+                sent += len(piece)
+                record.last_mono_ns, record.last_wall_ns = time.monotonic_ns(), time.time_ns()
+                if record.first_mono_ns is None:
+                    record.first_mono_ns, record.first_wall_ns = record.last_mono_ns, record.last_wall_ns
+                yield piece
+
+        def poured() -> None:
+            whole = sent == reply.length
+            del self._answering[connection]
+            self.truth.end(record, COMPLETED if whole else CUT, time.monotonic_ns())
+            if whole:
+                connection.release()
+            else:
+                connection.cut()
+
+        connection.begin(reply.status, {"Content-Type": reply.content_type}, length=reply.length)
+        if isinstance(connection, Connection):
+            connection.pour(counted(), poured)
+            return
+        for piece in counted():  # a stream of HTTP/2 has windows of its own
+            connection.piece(piece)
+        if sent == reply.length:
+            connection.end()
+        poured()
 
     def _infer(self, connection: Responder, request: Request, dialect: Dialect) -> None:
         record = self._begin(connection, request)
@@ -193,7 +234,7 @@ class Server:
             return
         frame = dialect.framing(faults.lines or scenario.lines, faults)
         call = (ask.tool or "function") if faults.call else None
-        opened = Opened(record.number, self._created_s, ask.model or ANY_MODEL, ask, faults, frame, call)
+        opened = Opened(record.number, self._created_s, ask.model or ANY_MODEL, ask, faults, frame, record, self.jobs, call)
         answer = Answer(
             connection, record, ask, faults, dialect, frame, dialect.writer(opened),
             self._meters_of(ask.model), self.truth, self._ended,

@@ -35,6 +35,7 @@ class Record(Struct):
     last piece of content was handed to the socket (for an answer that doesn't stream, the answer).
     ended: the answer was complete, or given up.  body: as text, where bodies are kept.
     answers: of a server that knows answers, what it said, by choice.
+    job_ends: when the job that the answer names is over.
     drafts, timing: what the answer says of speculative decoding and of its times.  made: the engine made the first token.
     """
 
@@ -66,6 +67,7 @@ class Record(Struct):
     timing: dict[str, float] | None = None
     made_mono_ns: int | None = None
     answers: list[Told] | None = None
+    job_ends_mono_ns: int | None = None
 
     def timed(self, now_ns: int) -> dict[str, float]:
         """The times of an answer whose last token was made at *now_ns*, as vLLM counts them: from when it left the queue."""
