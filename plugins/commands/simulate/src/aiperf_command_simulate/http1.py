@@ -12,9 +12,7 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from itertools import islice
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import parse_qs
 
@@ -24,12 +22,11 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from aiperf_command_simulate.dialects import Route
     from aiperf_command_simulate.faults import Faults
+    from aiperf_command_simulate.pouring import Pouring
     from aiperf_command_simulate.truth import Record, Truth
 
 MOST_BODY_BYTES = 256 * 2**20
 _MOST_HEADER_BYTES = 64 * 1024
-_BURST = 32
-"""Pieces of a long body that are sent before others are served."""
 _MOST_PIPELINED = 32
 """Requests of a connection that wait for their turn; no more are read then."""
 
@@ -124,6 +121,7 @@ class Connection(asyncio.Protocol):
     """One client's connection; answers one request at a time and keeps pipelined ones in order."""
 
     # More than 20 attributes: the parser calls back without arguments, so each part of a request is kept between calls.
+    # Larger than 250 lines: what the loop, the parser and the site call changes the same fields.
 
     def __init__(self, site: Site) -> None:
         self.number = 0
@@ -142,8 +140,8 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._read_ns = 0
         self._read_wall_ns = 0
-        self._pouring: tuple[Iterator[bytes], Callable[[], None]] | None = None
-        self._blocked = False
+        self.pouring: Pouring | None = None
+        self._full = False
         self._clear()
 
     # What the loop calls.
@@ -187,11 +185,16 @@ class Connection(asyncio.Protocol):
         self._site.closed(self)
 
     def pause_writing(self) -> None:
-        self._blocked = True
+        self._full = True
 
     def resume_writing(self) -> None:
-        self._blocked = False
-        self._pour_on()
+        self._full = False
+        if self.pouring is not None:
+            self.pouring.go_on()
+
+    @property
+    def blocked(self) -> bool:
+        return self._full or self._closing
 
     # What the parser calls.
 
@@ -284,27 +287,6 @@ class Connection(asyncio.Protocol):
             data = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n"
         if data:
             self.write(data)
-
-    def pour(self, pieces: Iterator[bytes], done: Callable[[], None]) -> None:
-        """Pieces of a body, each once the client has taken those before; then *done* is called, unless the client left."""
-        self._pouring = pieces, done
-        self._pour_on()
-
-    def _pour_on(self) -> None:
-        """A burst of pieces; the next one begins when the loop has served others, or the client has read."""
-        if self._pouring is None or self._blocked or self._closing:
-            return
-        pieces, done = self._pouring
-        for piece in islice(pieces, _BURST):
-            self.piece(piece)
-            if self._blocked or self._closing:
-                return
-        if (more := next(pieces, None)) is None:
-            self._pouring = None
-            done()
-        else:
-            self.piece(more)
-            asyncio.get_running_loop().call_soon(self._pour_on)
 
     def release(self) -> None:
         """The answer is complete: go on with the next request, or close."""

@@ -6,7 +6,6 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Iterator
 from collections.abc import Sequence as ListOf
 from typing import Any
 
@@ -15,17 +14,18 @@ from msgspec.structs import replace
 from aiperf_command_simulate import faults as fault_language
 from aiperf_command_simulate.alarm import alarm
 from aiperf_command_simulate.answer import Answer, Choice
-from aiperf_command_simulate.dialect import Ask, AskError, Dialect, Opened, Page, Reply, chat_line
+from aiperf_command_simulate.dialect import Ask, AskError, Dialect, Opened, Page, chat_line
 from aiperf_command_simulate.dialects import Route, Routes, found, method_of, pick
 from aiperf_command_simulate.drafts import account
 from aiperf_command_simulate.engine import Engine, Sequence
 from aiperf_command_simulate.faults import BODIES, FaultError, Faults
 from aiperf_command_simulate.gpus import Gpus
-from aiperf_command_simulate.http1 import Closable, Connection, Request, Responder
+from aiperf_command_simulate.http1 import Closable, Request, Responder
 from aiperf_command_simulate.jobs import Jobs
 from aiperf_command_simulate.lengths import Lengths
 from aiperf_command_simulate.meters import Meters
 from aiperf_command_simulate.pages import ANY_MODEL, Pages
+from aiperf_command_simulate.pouring import pour
 from aiperf_command_simulate.prefix import block_keys, token_count
 from aiperf_command_simulate.scenario import ServerScenario
 from aiperf_command_simulate.tenant import Tenant
@@ -141,11 +141,10 @@ class Server:
 
     def faults_of(self, request: Request, record: Record) -> Faults:
         faults = fault_language.draw(self.scenario.odds, self._dice)
-        spoken = request.headers.get("x-simulate")
-        if spoken is not None:
+        if (spoken := request.headers.get("x-simulate")) is not None:
             faults = fault_language.parse(spoken).over(faults)
         record.fault = fault_language.changes(faults) or None
-        return faults
+        return replace(faults, retry_after_s=self.scenario.retry_after_s) if faults.retry_after_s is None else faults
 
     def _take(self, connection: Responder, request: Request, route: Dialect | Page) -> None:
         if isinstance(route, Dialect):
@@ -154,7 +153,9 @@ class Server:
         record = self._begin(connection, request) if route.recorded else None
         reply = route.answer(request, self)
         if reply.pieces is not None and record is not None:
-            self._pour(connection, record, reply)
+            record.status, self._answering[connection] = reply.status, (record, None)
+            connection.begin(reply.status, {"Content-Type": reply.content_type}, length=reply.length)
+            pour(connection, record, reply, lambda whole: self._poured(connection, record, whole=whole))
             return
         connection.respond(reply.status, reply.body, kind=reply.content_type)
         if record is not None:
@@ -162,40 +163,10 @@ class Server:
             self.truth.end(record, COMPLETED if reply.status < 400 else REFUSED, time.monotonic_ns())
         connection.release()
 
-    def _pour(self, connection: Responder, record: Record, reply: Reply) -> None:
-        """Send a long body piece by piece, as fast as the client takes it; a short one is cut."""
-        assert reply.pieces is not None
-        record.status = reply.status
-        self._answering[connection] = record, None
-        sent = 0
-
-        def counted() -> Iterator[bytes]:
-            nonlocal sent
-            for piece in reply.pieces or ():
-                sent += len(piece)
-                record.last_mono_ns, record.last_wall_ns = time.monotonic_ns(), time.time_ns()
-                if record.first_mono_ns is None:
-                    record.first_mono_ns, record.first_wall_ns = record.last_mono_ns, record.last_wall_ns
-                yield piece
-
-        def poured() -> None:
-            whole = sent == reply.length
-            del self._answering[connection]
-            self.truth.end(record, COMPLETED if whole else CUT, time.monotonic_ns())
-            if whole:
-                connection.release()
-            else:
-                connection.cut()
-
-        connection.begin(reply.status, {"Content-Type": reply.content_type}, length=reply.length)
-        if isinstance(connection, Connection):
-            connection.pour(counted(), poured)
-            return
-        for piece in counted():  # a stream of HTTP/2 has windows of its own
-            connection.piece(piece)
-        if sent == reply.length:
-            connection.end()
-        poured()
+    def _poured(self, connection: Responder, record: Record, *, whole: bool) -> None:
+        del self._answering[connection]
+        self.truth.end(record, COMPLETED if whole else CUT, time.monotonic_ns())
+        (connection.release if whole else connection.cut)()
 
     def _infer(self, connection: Responder, request: Request, dialect: Dialect) -> None:
         record = self._begin(connection, request)
@@ -203,7 +174,7 @@ class Server:
             faults = self.faults_of(request, record)
             if faults.status is not None:
                 message, page = f"the simulator was told to fail with status {faults.status}", BODIES.get(faults.body or "")
-                refusal = RefusedError(faults.status, "SimulatedError", message, self._retry_after(faults), page)
+                refusal = RefusedError(faults.status, "SimulatedError", message, faults.retry_after_s, page)
                 if not faults.slow_first_ns:
                     raise refusal
                 self._answering[connection] = record, None
@@ -225,8 +196,7 @@ class Server:
         if scenario.models and ask.model not in scenario.models:
             served = ", ".join(scenario.models)
             raise RefusedError(404, "NotFoundError", f"no model is called {ask.model!r}; served: {served}")
-        record.model = ask.model
-        record.stream = ask.stream
+        record.model, record.stream = ask.model, ask.stream
         counts = [token_count(prompt) for prompt in ask.prompts]
         record.prompt_tokens = sum(counts)
         if faults.silent:
@@ -239,11 +209,9 @@ class Server:
             connection, record, ask, faults, dialect, frame, dialect.writer(opened),
             self._meters_of(ask.model), self.truth, self._ended,
             tokens_per_chunk=faults.tokens_per_chunk or scenario.tokens_per_chunk,
-            framing=faults.framing or scenario.framing, timed=scenario.request_metrics,
-            block_size=scenario.engine.block_size,
+            framing=faults.framing or scenario.framing, timed=scenario.request_metrics, block_size=scenario.engine.block_size,
         )  # fmt: skip
-        choices = []
-        sequences = []
+        choices, sequences = list[Choice](), list[Sequence[Choice]]()
         asked = [] if ask.prefill_only else scenario.answers.asked(ask.prompts, ask.choices)
         for place, (prompt, count) in enumerate(zip(ask.prompts, counts, strict=True)):
             blocks = block_keys(prompt, scenario.engine.block_size) if scenario.engine.cache_blocks else ()
@@ -264,7 +232,7 @@ class Server:
                     self.engine.cancel(other, received)
                 self._set_alarm()
                 limit = scenario.engine.max_queue
-                raise RefusedError(429, "RateLimitError", f"{limit} sequences wait already", self._retry_after(faults))
+                raise RefusedError(429, "RateLimitError", f"{limit} sequences wait already", faults.retry_after_s)
         record.answers = scenario.answers.noted(asked)
         if scenario.drafts is not None and len(choices) == 1 and not ask.prefill_only:
             record.drafts = account(scenario.drafts, choices[0].length.tokens, scenario.seed + record.number)
@@ -332,9 +300,6 @@ class Server:
         """The model's; those of the first one where it is unknown."""
         known = self._meters.get(model)
         return next(iter(self._meters.values())) if known is None else known
-
-    def _retry_after(self, faults: Faults) -> float:
-        return self.scenario.retry_after_s if faults.retry_after_s is None else faults.retry_after_s
 
 
 def _lost_way(request: Request, methods: set[str]) -> RefusedError:

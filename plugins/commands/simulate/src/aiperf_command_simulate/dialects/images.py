@@ -34,7 +34,7 @@ from aiperf_command_simulate.server import Server
 STEPS = 4
 """Tokens of an image that comes whole; of one that is streamed they are its partial images, and itself."""
 _SIZE = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
-_MOST_IMAGES, _MOST_PARTIAL = 10, 3
+_MOST_IMAGES, _MOST_PARTIAL_IMAGES = 10, 3
 _USUAL_SIZE = "256x256"
 
 
@@ -49,7 +49,7 @@ class _Body(Struct):
 
 
 class _Wanted(Struct, frozen=True):
-    """Of an image: what its answer needs to know.  kind: word of its events.  host: of this server, for URLs."""
+    """What the answer needs to know of its images.  kind: word of its events.  host: of this server, for URLs."""
 
     kind: str
     width: int
@@ -158,8 +158,9 @@ def _ask(sent: _Body, prompts: tuple[bytes, ...], kind: str, request: Request) -
     if size is None:
         raise AskError(f"size is {sent.size!r}; WIDTHxHEIGHT is needed, or auto")
     count, partial, stream = sent.n or 1, sent.partial_images or 0, bool(sent.stream)
-    if not 1 <= count <= _MOST_IMAGES or not 0 <= partial <= _MOST_PARTIAL:
-        raise AskError(f"n is {count} and partial_images {partial}; up to {_MOST_IMAGES} and {_MOST_PARTIAL} can be made")
+    if not 1 <= count <= _MOST_IMAGES or not 0 <= partial <= _MOST_PARTIAL_IMAGES:
+        most = f"up to {_MOST_IMAGES} and {_MOST_PARTIAL_IMAGES} can be made"
+        raise AskError(f"n is {count} and partial_images {partial}; {most}")
     if sent.response_format not in (None, "b64_json", "url"):
         raise AskError(f"response_format is {sent.response_format!r}; b64_json and url are known")
     host = request.headers.get("host", "localhost") if sent.response_format == "url" else None

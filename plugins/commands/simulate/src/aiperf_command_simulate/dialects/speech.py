@@ -31,11 +31,13 @@ from aiperf_command_simulate.http1 import Request
 TOKEN_S = 0.24
 """Sound of a token: ten frames of MP3."""
 _LETTERS_PER_S = 15
-_RATE = 24_000
-_PCM = struct.pack(f"<{round(_RATE * TOKEN_S)}h", *(round(8000 * math.sin(at / 12)) for at in range(round(_RATE * TOKEN_S))))
+_RATE_PER_S = 24_000
+_SAMPLES = [round(8000 * math.sin(at / 12)) for at in range(round(_RATE_PER_S * TOKEN_S))]
+_PCM = struct.pack(f"<{len(_SAMPLES)}h", *_SAMPLES)
 _FRAMES = (b"\xff\xf3\x84\xc0" + bytes(188)) * 10
 """MPEG 2, layer III, 64 kbit/s, 24,000 Hz, one channel: 24 ms each, silent."""
-_WAV = b"RIFF\xff\xff\xff\xffWAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, _RATE, 2 * _RATE, 2, 16) + b"data\xff\xff\xff\xff"
+_FORM = struct.pack("<IHHIIHH", 16, 1, 1, _RATE_PER_S, 2 * _RATE_PER_S, 2, 16)
+_WAV = b"RIFF\xff\xff\xff\xffWAVEfmt " + _FORM + b"data\xff\xff\xff\xff"
 """The header of a stream, whose length isn't known yet."""
 _SOUNDS = {"wav": ("audio/wav", _WAV, _PCM), "pcm": ("audio/pcm", b"", _PCM), "mp3": ("audio/mpeg", b"", _FRAMES)}
 _EVENTS = re.compile(rb'"stream_format"\s*:\s*"sse"')

@@ -70,7 +70,7 @@ class _Transcript(Writer):
 
 
 class _Chunks(_Transcript):
-    """As vLLM sends them."""
+    """A stream of vLLM's."""
 
     def event(self, piece: Piece, usage: Usage | None) -> bytes:
         choice = {"delta": {"content": piece.text}, "finish_reason": piece.finish}
