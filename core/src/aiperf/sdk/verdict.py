@@ -171,6 +171,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     models: pairs of the model asked for and the model that answered, as the first answers of each server say it.
     looks: what :meth:`Verdict.look` of any verdict found behind the load, by name.
     windows: of every phase, in the monotonic clock, as moments of samples are; one that never began has no length.
+    zero_ns: the run's start in that clock: columns and events count from it.
     read_samples, read_column, read_body: what :meth:`samples`, :meth:`column` and :meth:`body` read from.
     """
 
@@ -196,6 +197,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     models: tuple[tuple[str, str], ...] = ()
     looks: dict[str, str] = {}
     windows: tuple[Window, ...] = ()
+    zero_ns: int = 0
     read_samples: Callable[[str], Iterator[Line]] = _no_samples
     read_column: Callable[[str], Floats] = _no_column
     read_body: Callable[[int], bytes] = _no_body

@@ -78,6 +78,10 @@ class ServerCounts:
         """The share of this quantity, in percent; None where the server has none."""
         return next((self.share(each) for each in self.engine.shares if each.quantity == quantity), None)
 
+    def gauges(self, family: str) -> list[SeriesSummary]:
+        """The series of a gauge, its name without the engine's prefix."""
+        return self._of(family, "gauge")
+
     def latency(self, wanted: Latency) -> dict[str, Spread]:
         """By statistic: ``p50`` and ``p99`` of a histogram, ``avg`` of two counters; empty where there is none."""
         for name in wanted.families:

@@ -76,35 +76,8 @@ def test_an_ordinary_run_needs_no_advice(plan: Plan) -> None:
     assert said(plan, fine, result("time_to_first_token", 10.0, 100) | result("osl_mismatch_count", 0.0)) == ""
 
 
-@pytest.mark.parametrize(
-    ("opening_ms", "count", "cold"),
-    [((900, 950), 100, True), ((900, 11), 100, False), ((45, 45), 100, False), ((900, 950), 19, False), ((), 100, False)],
-)
-def test_a_cold_server_is_one_whose_whole_first_wave_was_slow(plan: Plan, opening_ms: Any, count: int, cold: bool) -> None:
-    census = PhaseCounts(opening=[(float(i), ms * 1e6) for i, ms in enumerate(opening_ms)])
-    assert ("the server was cold" in said(plan, census, result("time_to_first_token", 10.0, count))) is cold
-
-
-def test_after_a_warmup_the_first_requests_are_not_judged(tmp_path: Any) -> None:
-    warmed = plan_for(tmp_path, phases=(PhasePlan("warmup", "warmup", 0, "burst"), PHASE))
-    census = PhaseCounts(opening=[(0.0, 9e9), (1.0, 9e9)])
-    assert said(warmed, census, result("time_to_first_token", 10.0, 100)) == ""
-
-
-def test_without_a_stream_the_whole_latency_is_compared(plan: Plan) -> None:
-    census = PhaseCounts(opening=[(0.0, 9e9), (1.0, 9e9)])
-    assert "took 9,000 ms and more, the usual one 10 ms" in said(plan, census, result("request_latency", 10.0, 100))
-
-
 def test_reasoning_that_is_counted_and_not_shown_is_told(plan: Plan) -> None:
     assert "reasoning tokens with 7 answers" in said(plan, PhaseCounts(hidden_reasoning=7))
-
-
-def test_a_warm_prefix_cache_is_suspected_unless_conversations_explain_it(plan: Plan) -> None:
-    census = PhaseCounts({0: 120}, prompt_tokens=1000, cached_tokens=430)
-    assert "took 43 % of the prompt tokens" in said(plan, census)
-    assert "(120 requests used 50 entries)" in said(plan, census)
-    assert said(plan, census, single=False) == ""
 
 
 def test_token_counts_and_lengths_that_disagree_are_told(plan: Plan, tmp_path: Any) -> None:

@@ -1,4 +1,4 @@
-"""What may mislead in numbers that were measured well: a cold server, a warm cache, wrong token counts."""
+"""What may mislead in numbers that were measured well: wrong token counts, hidden reasoning, other models and lengths."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ from aiperf.sdk.verdict import CERTAIN, LIKELY
 
 from aiperf_verdict_advice.ends import stopped_answers, unreadable_usage
 
-COLD, COLD_MS, COLD_REQUESTS = 3.0, 50.0, 20
-"""A server was cold where even the fastest request of the first wave took this many times the median, and this much longer;
-with fewer requests there is no usual one."""
-CACHED_SHARE = 0.1
-"""A prefix cache is warm above this share of the prompt tokens."""
 MEDIA = {"num_images", "audio_duration"}
 """Metrics of requests with pictures or sound."""
 TEMPLATE_SPREAD = 2.0
@@ -24,7 +19,7 @@ COUNT_PCT, LATENCY_SHARE = 10.0, 0.02
 
 
 class Advice(Verdict[None]):
-    """Faults of the server's counts, unreadable events, a cold server, hidden reasoning, a warm cache, lengths, models."""
+    """Faults of the server's counts, unreadable events, hidden reasoning, lengths, models."""
 
     def judge(self, evidence: Evidence) -> Iterator[Finding]:
         if evidence.plan.target.use_server_token_count:
@@ -32,10 +27,7 @@ class Advice(Verdict[None]):
         yield from unreadable_usage(evidence)
         yield from _unreadable_events(evidence)
         yield from stopped_answers(evidence)
-        yield from _cold_start(evidence)
         yield from _hidden_reasoning(evidence)
-        if evidence.single_turn:
-            yield from _warm_cache(evidence)
         yield from _mismatches(evidence)
         yield from _server_latency(evidence)
         yield from _other_models(evidence)
@@ -94,26 +86,6 @@ def _unreadable_events(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def _cold_start(evidence: Evidence) -> Iterator[Finding]:
-    """Whether even the fastest request of the first wave was far slower than the median request.
-
-    Requests of one wave wait for each other on a warm server, too: only the fastest tells.
-    """
-    results = evidence.summary.results
-    usual = results.get("time_to_first_token") or results.get("request_latency")
-    wave = evidence.opening_ns[: max(1, evidence.phase.concurrency or 1)]
-    if usual is None or not wave or any(each.kind == "warmup" for each in evidence.plan.load.phases):
-        return
-    p50_ms, fastest_ms = usual.stats["p50"], min(wave) / 1e6
-    if usual.stats["count"] >= COLD_REQUESTS and fastest_ms > max(COLD * p50_ms, p50_ms + COLD_MS):
-        yield _advice(
-            "cold_server",
-            f"the first requests took {fastest_ms:,.0f} ms and more, the usual one {p50_ms:,.0f} ms: the server was cold;"
-            " warm it up with --warmup-request-count",
-            {"first_ms": fastest_ms, "p50_ms": p50_ms}, LIKELY,
-        )  # fmt: skip
-
-
 def _hidden_reasoning(evidence: Evidence) -> Iterator[Finding]:
     if count := evidence.answers.hidden_reasoning:
         yield _advice(
@@ -121,21 +93,6 @@ def _hidden_reasoning(evidence: Evidence) -> Iterator[Finding]:
             f"the server counts reasoning tokens with {_answers(count)} without any to be seen: time to first"
             " token is to the first word behind the reasoning; is a reasoning parser switched on?",
             {"answers": count},
-        )
-
-
-def _warm_cache(evidence: Evidence) -> Iterator[Finding]:
-    cached, prompt, entries = evidence.answers.cached_tokens, evidence.answers.prompt_tokens, evidence.phase.entries
-    share = cached / prompt if prompt else 0.0
-    if share > CACHED_SHARE:
-        sent = evidence.summary.measurement.arrivals.sent
-        repeated = f" ({sent:,} requests used {entries:,} entries)" if entries and sent > entries else ""
-        yield _advice(
-            "warm_cache",
-            f"the server took {100 * share:.0f} % of the prompt tokens from its prefix cache: time to first token is that of a"
-            f" warm cache{repeated}; unless prompts share prefixes on purpose, change --random-seed or raise"
-            " --num-dataset-entries",
-            {"cached_tokens": cached, "prompt_tokens": prompt, "requests": sent, "entries": entries},
         )
 
 

@@ -17,6 +17,6 @@ class AdviceContract(VerdictContract):
     verdict = Advice
     cases = (
         (sample_evidence(_TTFT), ()),
-        (sample_evidence(_TTFT, opening_ns=(9e8,) * 8), ("cold_server",)),
-        (sample_evidence(answers=AnswerCounts(valid=24, prompt_tokens=100, cached_tokens=50)), ("warm_cache",)),
+        (sample_evidence(answers=AnswerCounts(valid=24, hidden_reasoning=7)), ("hidden_reasoning",)),
+        (sample_evidence(models=(("llama", "qwen"),)), ("other_model",)),
     )

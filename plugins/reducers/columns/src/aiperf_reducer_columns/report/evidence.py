@@ -196,7 +196,7 @@ def evidence(
         preparers=tuple(hooks or [plugins.endpoint.key]), reads=loops.counters.get("reads", 0), precise_timers=PRECISE_TIMERS,
         single_turn=single_turn, opening_ns=tuple(latency_ns for _, latency_ns in own.opening),
         errors=tuple(ErrorSeen(error, count, first_ns - begin_ns) for error, count, first_ns in _errors(own)),
-        windows=windows, models=tuple(sorted(set(models))), looks=dict(looks or {}),
+        windows=windows, zero_ns=zero_ns, models=tuple(sorted(set(models))), looks=dict(looks or {}),
         answers=_answers(own), all_answers=_answers(*counts.values()),
         events=tuple(
             WorkerEvent(shard, value["phase"], value["event"], value["at_ns"] - zero_ns, value.get("for_ns", 0))

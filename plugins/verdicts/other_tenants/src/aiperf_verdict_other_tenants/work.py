@@ -1,0 +1,154 @@
+"""What servers counted more than the run can have caused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from aiperf import Evidence
+from aiperf.sdk.verdict import CERTAIN, LIKELY
+from aiperf_servers import Client, ServerCounts, lacks, servers, urls_of
+from msgspec import Struct
+
+from aiperf_verdict_other_tenants.running import foreign_running
+
+REQUESTS_SHARE = 0.01
+"""The part of the requests that must be others' to be spoken of, and *FEWEST_REQUESTS* must be."""
+FEWEST_REQUESTS = 2
+WORK_SHARE = 0.05
+"""Likewise of tokens, and of requests in work: these counts differ from ours for other reasons, too."""
+
+
+class ForeignWork(Struct, frozen=True):
+    """A sentence on the work of others on one server, with its numbers."""
+
+    sentence: str
+    numbers: dict[str, int | float]
+    confidence: float
+
+
+class _Group(Struct, frozen=True):
+    """Targets that have the same requests of the run: the only one of a URL, or all workers behind a gateway."""
+
+    targets: tuple[str, ...]
+    servers: tuple[ServerCounts, ...]
+    urls: tuple[int, ...]
+
+    def counted(self, quantity: str) -> float | None:
+        """The sum over the targets; None where one of them lacks it."""
+        known = [server.counted(quantity) for server in self.servers]
+        return None if None in known else sum(each for each in known if each is not None)
+
+    @property
+    def place(self) -> str:
+        name, target = self.servers[0].engine.name, self.targets[0]
+        if len(self.targets) > 1:
+            return f"{len(self.targets)} servers ({name})"
+        return f"{name} at {target}" if target else name
+
+
+def foreign_work(evidence: Evidence) -> Iterator[ForeignWork]:
+    """The servers that worked for others."""
+    for group in _groups(evidence):
+        client = Client(evidence, group.urls)
+        found = _by_requests(evidence, group, client) or _by_tokens(evidence, group, client) or _by_running(evidence, group)
+        if found is not None:
+            yield found
+
+
+def _groups(evidence: Evidence) -> list[_Group]:
+    found: dict[tuple[str, tuple[int, ...]], list[tuple[str, ServerCounts]]] = {}
+    for target, server in servers(evidence):
+        found.setdefault((server.engine.name, urls_of(evidence, target)), []).append((target, server))
+    return [
+        _Group(tuple(target for target, _ in own), tuple(server for _, server in own), urls)
+        for (_, urls), own in found.items()
+    ]
+
+
+def _by_requests(evidence: Evidence, group: _Group, client: Client) -> ForeignWork | None:
+    answered = group.counted("requests")
+    if answered is None or evidence.plan.data.several_answers:
+        return None
+    others = answered - client.sent - _late(evidence, group)
+    if others < FEWEST_REQUESTS or others < REQUESTS_SHARE * answered:
+        return None
+    percent = 100 * others / answered
+    numbers: dict[str, int | float] = {"requests": answered, "own_requests": client.sent, "foreign_requests": others}
+    tokens = _foreign_tokens(group, client)
+    said = ""
+    if tokens is not None and tokens[0] > 0:
+        said = f", and {tokens[0]:,.0f} of the {tokens[1]:,.0f} tokens that it generated"
+    if tokens is not None:
+        numbers |= {"generated_tokens": tokens[1], "foreign_tokens": max(0.0, tokens[0])}
+    levels = [server.leveled("running") for server in group.servers]
+    sentence = (
+        f"{group.place} worked for others, too: {others:,.0f} of the {answered:,.0f} requests that it answered in this time"
+        f" ({percent:.3g} %){said} were not of this run. Latencies are longer, and throughput is lower, than those of this load"
+        " alone: keep others away, or measure again"
+    )
+    unknown = [] if tokens is not None else ["how many of its tokens were others'"]
+    unknown += [] if all(level is not None for level in levels) else ["how many it computed at a time"]
+    return ForeignWork(_with(sentence, unknown), numbers | {"foreign_pct": percent}, CERTAIN)
+
+
+def _late(evidence: Evidence, group: _Group) -> float:
+    """The run's own requests of before that the servers may have counted in this phase."""
+    late = float(evidence.plan.run.carried_over)
+    for phase in evidence.summary.phases:
+        if phase.index >= evidence.phase.index:
+            continue
+        known = [server.counted("requests") for target, server in servers(evidence, phase.index) if target in group.targets]
+        sent = phase.valid + phase.failed
+        late += max(0.0, sent - sum(each for each in known if each is not None))
+    return late
+
+
+def _foreign_tokens(group: _Group, client: Client) -> tuple[float, float] | None:
+    """Tokens generated for others, and all; None where one side doesn't count them."""
+    generated, own = group.counted("generated_tokens"), client.usage("usage_completion_tokens")
+    if generated is None or own is None or client.completed != client.sent:
+        return None
+    return generated - own, generated
+
+
+def _by_tokens(evidence: Evidence, group: _Group, client: Client) -> ForeignWork | None:
+    tokens = _foreign_tokens(group, client)
+    earlier = any(phase.index < evidence.phase.index for phase in evidence.summary.phases)
+    # Tokens of requests that the phase before left are nobody else's.
+    left = earlier and any(lacks(evidence, target) for target in group.targets)
+    if tokens is None or left or evidence.plan.run.carried_over:
+        return None
+    others, generated = tokens
+    if others < WORK_SHARE * generated:
+        return None
+    percent = 100 * others / generated
+    sentence = (
+        f"{group.place} worked for others, too: it generated {generated:,.0f} tokens in this time, and the answers of this run"
+        f" have {generated - others:,.0f} ({percent:.3g} % are others'). Latencies are longer than those of this load alone:"
+        " keep others away, or measure again"
+    )
+    unknown = ["requests of others that ended" if group.counted("requests") is not None else "how many requests it answered"]
+    numbers: dict[str, int | float] = {"generated_tokens": generated, "foreign_tokens": others, "foreign_pct": percent}
+    return ForeignWork(_with(sentence, unknown), numbers, LIKELY)
+
+
+def _by_running(evidence: Evidence, group: _Group) -> ForeignWork | None:
+    found = foreign_running(evidence, group.targets, group.servers[0].engine.name, group.urls)
+    if found is None or not math.isfinite(found.least) or found.least < WORK_SHARE * found.server:
+        return None
+    percent = 100 * found.mean / found.server
+    sentence = (
+        f"{group.place} had {found.server:.3g} requests in work or waiting on average, and this run"
+        f" {found.server - found.mean:.3g} in flight: {percent:.3g} % were others'. Latencies are longer than those of this"
+        " load alone: keep others away, or measure again"
+    )
+    unknown = ["requests of others that ended" if group.counted("requests") is not None else "how many requests it answered"]
+    numbers: dict[str, int | float] = {
+        "in_work_avg": found.server, "foreign_avg": found.mean, "foreign_least": found.least, "foreign_pct": percent,
+    }  # fmt: skip
+    return ForeignWork(_with(sentence, unknown), numbers, LIKELY)
+
+
+def _with(sentence: str, unknown: list[str]) -> str:
+    return f"{sentence}; not known: {', '.join(unknown)}" if unknown else sentence
