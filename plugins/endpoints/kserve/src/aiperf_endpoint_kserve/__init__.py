@@ -65,7 +65,7 @@ class Kserve(Endpoint[KserveOptions]):
     capabilities = Capabilities(
         path=f"{SERVICE}/ModelInfer", streaming_path=f"{SERVICE}/ModelStreamInfer", streaming=True, produces_tokens=True,
         tokenizes_input=True, takes=("output_tensor",), service_kind="triton",
-        schemes={"grpc": "http2", "grpcs": "http2", "http": "", "https": ""}, url="grpc://localhost:8001",
+        schemes={"grpc": "http2", "grpcs": "http2", "http": "", "https": "", "unix": "http2"}, url="grpc://localhost:8001",
     )  # fmt: skip
     plain_prompts = True
     takes_back = True

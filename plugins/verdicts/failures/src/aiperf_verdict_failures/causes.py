@@ -412,7 +412,7 @@ def cause_of(error: ErrorDetails, plan: Plan, looks: Mapping[str, str] | None = 
             return rule.kind, _with_looks(rule.kind, rule.sentence(error, plan), error, plan, looks or {})
     if error.cause != REFUSED:
         return "", ""
-    if "refused" in f"{error.type} {error.message}".lower():
+    if "refused" in f"{error.type} {error.message}".lower() or error.message.startswith(f"{UNIX}://"):
         return "nobody_listens", _nobody(error, plan)
     if re.search(_NAMELESS, f"{error.type} {error.message}"):
         return "no_address", _no_address(error, plan)
