@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 from aiperf.sdk.columns import Floats
@@ -18,9 +19,11 @@ _ALLOWANCES = (LEAST_DROP / 2, LEAST_DROP)
 _BLOCK_S = 2.0
 _HIGH_SHARE = 0.1
 """Part of the time with a higher clock from which on that one is the usual clock."""
-_KEPT, _KEPT_MEAN = 0.8, 0.440
-"""The smallest part of squared differences, so that drops don't count as noise; and the mean of that part of the squares of
-standard normal numbers."""
+_KEPT = 0.8
+"""The part of squared differences, the smallest, that counts as noise: a drop makes large ones at both of its edges."""
+_EDGES = 4
+"""Large differences of one drop: as many are left out of few, and half of them at most."""
+_FEWEST_BLOCKS = 12
 _FEWEST_SAMPLES = 12
 _GLITCH = 5.0
 """A sample is one that is so many times further from its neighbours than samples are in the median."""
@@ -67,7 +70,8 @@ def drops(at_s: Floats, clock: Floats, samples: int) -> ClockDrops:
 
 def _excursions(at_s: Floats, below: Floats, interval_s: float, samples: int) -> tuple[ClockDrop, ...]:
     """The parts in which *below*, a share, is larger than noise lets it be: by the allowance that finds more."""
-    variance = _long_run_variance(below, max(3, round(_BLOCK_S / interval_s)))
+    block = max(3, min(round(_BLOCK_S / interval_s), len(below) // _FEWEST_BLOCKS))
+    variance = _long_run_variance(below, block)
     looks = math.log(len(_ALLOWANCES) * samples / ALPHA)
     found = [_beyond(at_s, below, interval_s, each, variance * looks / (2 * each)) for each in _ALLOWANCES]
     return max(found, key=lambda drops: sum(drop.share * drop.seconds for drop in drops))
@@ -101,7 +105,15 @@ def _long_run_variance(values: Floats, block: int) -> float:
     if count < 3:
         return float(values.var()) * block
     squares = np.sort(np.diff(means) ** 2)
-    return block * float(squares[: math.ceil(_KEPT * len(squares))].mean()) / (2 * _KEPT_MEAN)
+    kept = min(math.ceil(_KEPT * len(squares)), max(math.ceil(len(squares) / 2), len(squares) - _EDGES))
+    return block * float(squares[:kept].mean()) / (2 * _mean_of_smallest(kept / len(squares)))
+
+
+def _mean_of_smallest(part: float) -> float:
+    """The mean of the smallest *part* of the squares of standard normal numbers."""
+    normal = NormalDist()
+    z = normal.inv_cdf((1 + part) / 2)
+    return (part - 2 * z * normal.pdf(z)) / part
 
 
 def _without_glitches(values: Floats) -> Floats:

@@ -23,7 +23,9 @@ class ColdServer(Verdict[None]):
         t = (mean of j - mean of n) / (s sqrt(1 / j + 1 / n)),  s: deviation of the n, at least 2 %,  n - 1 degrees of freedom
 
     s is larger by sqrt((1 + r) / (1 - r)) where blocks depend on the block before with the correlation r.  The level is 0.001 /
-    (2 x the number of j), one-sided, so that all looks together err once in 1,000 runs.  A factor of 1.2 is spoken of.
+    (2 x the number of j), one-sided, so that all looks together err once in 1,000 runs.  A factor of 1.2 is spoken of.  In a
+    closed loop, whose users begin together and queue together, the time to first token alone tells nothing where the other
+    is known.
 
     The first wave, as many requests as may be in flight, is judged by its fastest where nothing was warmed up: it was cold if
     even that one's time, divided by all that began with it, is three times the p95 of later ones and 50 ms more.  Under

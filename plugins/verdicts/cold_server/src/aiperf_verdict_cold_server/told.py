@@ -9,7 +9,7 @@ from aiperf import Evidence
 from msgspec import Struct
 
 from aiperf_verdict_cold_server.beginning import SlowBeginning, slow_beginning
-from aiperf_verdict_cold_server.requests import ColdRequests, cold_requests
+from aiperf_verdict_cold_server.requests import ColdRequests, cold_requests, open_loop
 
 _WAVE_FACTOR = 3.0
 """The first wave was slow if it took so many times the p95 of later requests, and *_WAVE_S* more."""
@@ -33,6 +33,8 @@ def told(evidence: Evidence) -> ColdBeginning | None:
     length_s = (window.end_ns - window.begin_ns) / 1e9
     first = slow_beginning(requests.begun_s, requests.first_s, requests.cells, length_s)
     between = slow_beginning(requests.begun_s, requests.token_s, requests.token_cells, length_s)
+    if between is None and not open_loop(evidence) and np.isfinite(requests.token_s).any():
+        first = None  # users that begin together wait for each other, and then no longer
     if first is None and between is None:
         return _first_wave(evidence, requests)
     return _beginning(evidence, requests, first, between)
@@ -46,14 +48,15 @@ def _beginning(
     known = [(name, one) for name, one in parts if one is not None]
     until_s = max((one for _, one in known), key=lambda one: one.t).until_s
     until_s = max([until_s, *(one.until_s for _, one in known if one.until_s <= 1.5 * until_s)])
-    slower = " and ".join(f"{name} {one.factor:.2g} times" for name, one in known)
+    slower = " and ".join(f"its {name} was {one.factor:.2g} times" for name, one in known)
     count = int((requests.begun_s < until_s).sum())
     warmed = any(phase.kind == "warmup" for phase in evidence.plan.load.phases)
-    step = "a warmup that is longer by" if warmed else "--warmup-duration"
+    length = math.ceil(until_s * 1.1)
+    step = f"a warmup that is {length} s longer" if warmed else f"--warmup-duration {length}"
     unknown = [] if not np.isnan(requests.token_s).all() else ["inter-token latency"]
     sentence = (
-        f"the server was cold: in the first {until_s:.1f} s {slower} what it was later under the same load ({count:,} requests"
-        f" began then). They are in all statistics: {step} {math.ceil(until_s * 1.1)}{' s' if warmed else ''} would cover it"
+        f"the server was cold: in the first {until_s:.1f} s {slower} that of later requests under the same load ({count:,}"
+        f" requests began then, and are in all statistics); {step} would cover it"
     )
     if unknown:
         sentence += f"; not known: {', '.join(unknown)}"
