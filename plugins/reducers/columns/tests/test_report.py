@@ -645,3 +645,18 @@ def test_evidence_has_the_bodies_of_the_data_set(tmp_path: Path) -> None:
     made = Recording(tmp_path)
     kept = Kept(made.journal, 0)
     assert [kept.body(entry) for entry in (0, 1, 2)] == [b"one two three", b"one", b""]
+
+
+def test_columns_that_are_read_together_are_those_read_alone(tmp_path: Path) -> None:
+    phases = (PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("profiling", "profiling", 1, "burst"))
+    made = Recording(tmp_path, phases=phases)
+    for request in range(6):
+        made.answered(request, request * 10**6, (request * 10**6 + 5, event(text="a b")), phase=request % 2, n=request // 2)
+    made.flush(21 * 10**6)
+    ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
+    together, names = Kept(made.journal, 1), ("n", "sent_ns", "started_ns", "output_tokens", "dns_ns")
+    for name in names:
+        alone = Kept(made.journal, 1).column(name)
+        assert len(alone) == 3 and alone.tobytes() == together.column(name).tobytes() == together.column(name).tobytes()
+    together.column("started_ns")[:] = 0
+    assert together.column("started_ns").any(), "who asks gets columns of their own"

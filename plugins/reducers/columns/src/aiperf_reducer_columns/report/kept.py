@@ -15,12 +15,22 @@ from aiperf.sdk.series import Line
 from aiperf_reducer_columns.reduce.batches import stored_batches
 from aiperf_reducer_columns.reduce.kept_samples import kept_samples
 
+_TOGETHER = (
+    "entry", "turn", "session", "url", "outcome", "started_ns", "sent_ns", "ended_ns", "first_token_ns", "last_token_ns",
+    "input_tokens", "output_tokens", "reasoning_tokens", "usage_prompt_tokens", "usage_completion_tokens",
+    "usage_cached_tokens",
+)  # fmt: skip
+"""Columns that are read with the first one of them: a batch is unpacked as a whole, whatever is wanted of it."""
+_MOST_BYTES = 1 << 28
+"""Of columns that are kept for the next who asks; of longer runs they are read again."""
+
 
 class Kept:
     """The samples of the journal at *path*, and the stored numbers of the requests of *phase*."""
 
     def __init__(self, path: Path, phase: int) -> None:
         self._path, self._phase = path, phase
+        self._columns: dict[str, Floats] = {}
 
     def samples(self, source: str) -> Iterator[Line]:
         """See :meth:`aiperf.sdk.verdict.Evidence.samples`."""
@@ -32,12 +42,22 @@ class Kept:
             near = difflib.get_close_matches(name, NUMBERS, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise LookupError(f"there is no column {name!r}{hint}: aiperf.sdk.columns.NUMBERS has the names")
-        parts = [np.empty(0)]
+        if name not in self._columns:
+            found = self._read((name, *(other for other in _TOGETHER if other != name)))
+            if sum(column.nbytes for column in found.values()) > _MOST_BYTES:
+                return found[name]
+            self._columns |= found
+        return self._columns[name].copy()
+
+    def _read(self, names: tuple[str, ...]) -> dict[str, Floats]:
+        parts: dict[str, list[Floats]] = {name: [np.empty(0)] for name in names}
         for batch in stored_batches(self._path):
             if batch.count:
                 columns = batch.columns()
-                parts.append(columns[name][columns["phase"] == self._phase])
-        return np.concatenate(parts)
+                rows = columns["phase"] == self._phase
+                for name in names:
+                    parts[name].append(columns[name][rows])
+        return {name: np.concatenate(each) for name, each in parts.items()}
 
     def body(self, entry: int) -> bytes:
         """See :meth:`aiperf.sdk.verdict.Evidence.body`."""
