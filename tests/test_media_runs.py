@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import wave
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -164,3 +165,28 @@ def test_every_type_that_takes_media_sends_them_whole(kind: str, options: dict[s
             writer.add(conversation, [[request]])
         assert Store(tmp_path).body(0, 0) == request.body, name
         assert (tmp_path / "dataset.bodies").stat().st_size < 600, name
+
+
+def test_each_way_a_job_can_fail_has_its_error(tmp_path: Path) -> None:
+    shares = ("job=failed", "job=lost", "job=upscaling", "film=cut", "film=missing")
+    with running(film_ms=150, film_bytes=400_000, decode_ms=0, faults=[f"{each}@0.2" for each in shares], seed=3) as simulator:
+        done = Program(tmp_path)(
+            "profile", "--url", simulator.url, "--model", "m", "--endpoint-type", "video_generation", "--ui", "none",
+            "--tokenizer", "builtin", "--isl", 8, "--concurrency", 40, "--request-count", 40,
+            "--download-video-content", "--failed-request-threshold", 1,
+        )  # fmt: skip
+        rows = [row for row in simulator.truth()["requests"] if row["path"] == "/v1/videos"]
+    assert done.code == 0, done.err
+    kinds = {
+        "failed": "VideoGenerationError", "lost": "Not Found", "upscaling": "InvalidInferenceResultError",
+        "cut": "VideoDownloadError", "missing": "VideoDownloadError", "": "",
+    }  # fmt: skip
+    faults = [row["fault"] or {} for row in rows]
+    wanted = Counter(kinds[fault.get("job") or fault.get("film") or ""] for fault in faults)
+    records = done.lines("profile_export.jsonl")
+    assert Counter((record.get("error") or {"type": ""})["type"] for record in records) == wanted
+    assert len(wanted) == 5, "each way came"
+    codes = {record["error"]["type"]: record["error"].get("code") for record in records if record.get("error")}
+    assert (codes["VideoGenerationError"], codes["Not Found"]) == (500, 404)
+    assert done.json()["video_inference_time"]["avg"] == 150
+    assert "known by polling" in " ".join(done.out.split())

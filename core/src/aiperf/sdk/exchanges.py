@@ -37,8 +37,9 @@ class Follow(Struct, frozen=True):
     """The next exchange of a request, *after_s* seconds from now, to the same server: its path is below the base URL, or is a
     whole URL.
 
-    0 is at once.  Any other wait is that of a poll, and is spread: it takes between half and one and a half of *after_s*, by
-    the run's seed, so that requests which began together don't poll together.
+    0 is at once.  Any other wait is that of a poll, and is spread: it takes 0.6 to 1.4 times *after_s*, by the run's seed, so
+    that requests which began together don't poll together.  Between two polls it is the time from start to start, though at
+    least a tenth of *after_s* from now.
 
     keep: the answer behind which this follows is the request's, though others follow; the last one kept counts.
     drain: bytes of the next answer are counted and stamped, and not kept, as with ``HttpRequest.drain``.

@@ -28,6 +28,8 @@ _LONGEST_S = 1e6
 """A longer wait is none that a timer keeps; the request's timeout ends it before."""
 _SAID_BYTES = 2048
 """Of a body that says why an exchange failed."""
+_SPREAD, _LEAST_WAIT = 0.4, 0.1
+"""Shares of a poll's interval: by how much it varies, up and down; and the shortest wait behind a slow answer."""
 _ACCEPTED = 202
 """The status of a request whose processing has not been completed (RFC 9110)."""
 
@@ -226,9 +228,11 @@ class Following:
         chain.step, body = step, joined(step.request).body
         if not step.after_s:
             return lambda: self._start(chain, shape, body)
-        # Requests that began together would ask together, for ever: each waits half of the interval to one and a half.
+        # Requests that began together would ask together, for ever: each has intervals of its own.
         label = f"follow:{session.phase}:{session.turn}:{len(chain.legs)}"
-        wait_s = min(_LONGEST_S, step.after_s * (0.5 + uniform(self._seed, label, session.number)))
+        interval_s = step.after_s * (1 + _SPREAD * (2 * uniform(self._seed, label, session.number) - 1))
+        spent_s = (monotonic_ns() - exchange.started_ns) / 1e9 if before is not None and before.after_s else 0.0
+        wait_s = min(_LONGEST_S, max(interval_s - spent_s, step.after_s * _LEAST_WAIT))
 
         def wait() -> None:
             chain.timer = self._loop.call_later(wait_s, self._start, chain, shape, body)
