@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
 import random
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -62,9 +65,12 @@ class Pair(NamedTuple):
 
 def _test_cases(number: int, *, function: bool) -> str:
     cases = [{"input": str(given), "output": str(given + number), "testtype": "stdin"} for given in (1, 20)]
+    private = json.dumps(cases[1:])
+    if number % 2:  # as they are published
+        private = base64.b64encode(zlib.compress(pickle.dumps(private))).decode()
     return json.dumps({
         "starter_code": "class Solution:" if function else "", "public_test_cases": json.dumps(cases[:1]),
-        "private_test_cases": json.dumps(cases[1:]), "metadata": json.dumps({"func_name": "add"} if function else {}),
+        "private_test_cases": private, "metadata": json.dumps({"func_name": "add"} if function else {}),
     })  # fmt: skip
 
 

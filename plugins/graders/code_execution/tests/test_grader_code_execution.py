@@ -103,8 +103,8 @@ def test_a_bad_program_fails_its_case_and_leaves_nothing(
 @ISOLATED
 def test_an_isolated_program_sees_neither_environment_nor_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIPERF_API_KEY", "a-secret-of-the-run")
-    shown = run("import os\nprint(dict(os.environ), os.listdir('/proc'))", None, "", isolated=True, limit_s=60.0)
-    assert shown.fault is None and "a-secret" not in shown.output and shown.output.strip().endswith("[]")
+    code = "import os\nprint(dict(os.environ), os.listdir('/proc'))"
+    assert run(code, None, "", isolated=True, limit_s=60.0).output == "{} []\n"
 
 
 @pytest.mark.parametrize("how", [pytest.param("isolated", marks=ISOLATED), "unisolated"])

@@ -19,7 +19,7 @@ from aiperf import AiperfError, Plan
 from aiperf.parts import reporting
 from aiperf.parts.processes import temporary_directory
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.grader import timeout_s
+from aiperf.sdk.grader import engine_of, timeout_s
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.registry import InstalledPlugins
 from aiperf_results import FinishedRun
@@ -200,7 +200,8 @@ def _graded_as_told(plan: Plan, summary: dict[str, Any], installed: InstalledPlu
     if timeout_s(found.capabilities) is not None:
         raise AiperfError(f"the slow grader {told} graded again, and would have to once more")
     config = {**plan.run.config, "accuracy": {**plan.run.config.get("accuracy", {}), "grader": told}}
-    return plan.replacing(grader=found.ref, grading_timeout_s=None, grading_again=True, config=config)
+    engine = engine_of(found.capabilities)
+    return plan.replacing(grader=found.ref, grading_timeout_s=None, grading_engine=engine, grading_again=True, config=config)
 
 
 def _refs(of: tuple[PluginRef, ...], category: str, used: Any, installed: InstalledPlugins) -> tuple[PluginRef, ...]:

@@ -1,0 +1,60 @@
+"""Repeated problems in a whole run, by what the server said; graded again by another grader; counted again by ``validate``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from aiperf.registry.registry import Registry
+from aiperf_benchmarks.contract import opened, write
+from aiperf_command_simulate.testing import running
+from aiperf_command_validate.results import check
+from aiperf_command_validate.schemas import schemas
+from aiperf_dataset_math_500.contract import sample
+from aiperf_dataset_math_500.dataset import Math500
+from aiperf_grading.engine import installed
+from aiperf_grading.extraction import boxes
+from program import Program
+
+REPEATS = 4
+
+
+def any_right(answers: list[bool], k: int) -> float:
+    """The share of draws of *k* answers with a right one, by counting them all."""
+    return fmean(any(drawn) for drawn in combinations(answers, k))
+
+
+def test_repeats_are_counted_by_problem_and_graded_again(aiperf: Program, tmp_path: Path) -> None:
+    file = write(tmp_path / "problems.jsonl", sample(8))
+    asked = [one.turns[0] for one in opened(Math500, "math_500", file)]
+    known = [{"question": turn.text, "answer": next(boxes(turn.expected or ""), ""), "form": "box"} for turn in asked]
+    with running(answers=write(tmp_path / "answers.jsonl", known), right=0.6, decode_ms=1, truth_bodies=True) as server:
+        done = aiperf(
+            "profile", "--model", "m", "--url", server.url, "--endpoint-type", "chat", "--tokenizer", "builtin", "--ui", "none",
+            "--accuracy-benchmark", "math_500", "--accuracy-data", file, "--accuracy-repeats", REPEATS, "--concurrency", 4,
+        )  # fmt: skip
+        truth = server.truth()["requests"]
+    assert done.code == 0, done.err
+    right, seeds = defaultdict[str, list[bool]](list), defaultdict[str, set[int]](set)
+    for row in truth:
+        body = json.loads(row["body"])
+        right[body["messages"][-1]["content"]].append(row["answers"][0]["right"])
+        seeds[body["messages"][-1]["content"]].add(body["seed"])
+    assert {tuple(sorted(each)) for each in seeds.values()} == {tuple(range(REPEATS))} and len(right) == len(asked)
+    told, shares = done.json()["accuracy"], [*right.values()]
+    assert (told["graded"], told["correct"]) == (REPEATS * len(asked), sum(map(sum, shares)))
+    for k in (1, 2, 4):
+        assert told[f"pass_at_{k}"] == pytest.approx(fmean(any_right(each, k) for each in shares))
+    registry = Registry.discover()
+    for grader, engine, correct in (("math", installed(), told["correct"]), ("exact_match", None, 0)):
+        again = aiperf("report", done.artifacts, "--accuracy-grader", grader)
+        assert again.code == 0, again.err
+        found = done.json()["accuracy"]
+        assert (found["grader"], found["symbolic_engine"], found["correct"]) == (grader, engine, correct)
+        copy = shutil.copytree(done.artifacts, tmp_path / grader)
+        assert check(copy, schemas(registry), registry).faults == []
