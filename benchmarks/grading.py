@@ -3,10 +3,10 @@
 usage: grading.py [--only ROW ...] [--pairs 10] [--requests 1500] [--json FILE]
 
 choices: CPU time of 10,000 gradings by multiple_choice.  pairs: wall time of a program that grades 2,000 pairs by math, start
-included.  hard: the longest of answers that are made to take for ever (powers, 100,000 digits, 5,000 brackets), by every
-mathematical grader.  beside: error of TTFT, what the client says less what truthd saw, without a grader and with
-multiple_choice on every answer, in alternating pairs.  processes: 40 answers that wait 0.5 s each, with one grading process and
-with four.
+included.  hard: CPU time of the worst of answers that are made to take for ever (powers, 100,000 digits, 5,000 brackets), by
+every mathematical grader, with the engine's process, which has 5 s for two texts.  beside: error of TTFT, what the client says
+less what truthd saw, without a grader and with multiple_choice on every answer, in alternating pairs.  processes: 40 answers
+that wait 0.5 s each, with one grading process and with four.
 
 Each line ends with what is allowed.  The exit code is 1 where a figure is above that.
 """
@@ -30,12 +30,13 @@ from typing import Any, NamedTuple
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.grader import Case
 from aiperf_grading.cases import reasoned
+from aiperf_grading.engine_limits import LIMIT_S
 from bench import machine
 from pairs import interval
 from truth import Truth, truthd
 
 PROGRAM = Path(sys.executable).with_name("aiperf")
-LIMITS = {"choices": 1.0, "pairs": 10.0, "hard": 10.0, "beside_ratio": 1.05, "beside_us": 20.0, "processes": 3.0}
+LIMITS = {"choices": 1.0, "pairs": 10.0, "hard": LIMIT_S + 1, "beside_ratio": 1.05, "beside_us": 20.0, "processes": 3.0}
 MATHEMATICAL = ("math", "lighteval_expr", "lighteval_latex")
 HARD = (
     ("9^(9^9)", "9^(9^9)+1"), ("9^{9^{9^9}}", "9^9"), ("10^{100000}", "10^{100001}"), ("2^{2^{30}}", "2^{2^{30}}+1"),
@@ -98,8 +99,8 @@ def grader(name: str) -> Any:
     return point.load()()
 
 
-def cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
+def cpu_s(who: int = resource.RUSAGE_SELF) -> float:
+    used = resource.getrusage(who)
     return used.ru_utime + used.ru_stime
 
 
@@ -125,10 +126,10 @@ def hard(arguments: argparse.Namespace) -> Iterator[Figure]:
     for name in MATHEMATICAL:
         graded, longest = grader(name), 0.0
         for expected, answer in HARD:
-            began = time.monotonic()
+            began = cpu_s() + cpu_s(resource.RUSAGE_CHILDREN)  # an engine that is ended counts; one that goes on took less
             graded.grade(reasoned(expected, "", f"So \\boxed{{{answer}}}"))
-            longest = max(longest, time.monotonic() - began)
-        yield Figure(f"hardest answer, {name}", longest, "s", f"{LIMITS['hard']:g}", longest <= LIMITS["hard"])
+            longest = max(longest, cpu_s() + cpu_s(resource.RUSAGE_CHILDREN) - began)
+        yield Figure(f"hardest answer, {name}, CPU", longest, "s", f"{LIMITS['hard']:g}", longest <= LIMITS["hard"])
 
 
 def site(folder: Path) -> None:

@@ -58,3 +58,21 @@ def test_repeats_are_counted_by_problem_and_graded_again(aiperf: Program, tmp_pa
         assert (found["grader"], found["symbolic_engine"], found["correct"]) == (grader, engine, correct)
         copy = shutil.copytree(done.artifacts, tmp_path / grader)
         assert check(copy, schemas(registry), registry).faults == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.98])
+def test_the_interval_of_a_run_holds_what_the_server_is(aiperf: Program, tmp_path: Path, share: float) -> None:
+    rows = [{"question": f"Question: What is {number} plus 1?\nAnswer:", "answer": str(number + 1)} for number in range(200)]
+    lines = [{"question": f"What is {number} plus 1?", "answer": f"So it is\n#### {number + 1}"} for number in range(200)]
+    file, answers = write(tmp_path / "problems.jsonl", lines), write(tmp_path / "answers.jsonl", rows)
+    with running(answers=answers, answer_form="hashes", right=share, seed=5, decode_ms=1) as server:
+        done = aiperf(
+            "profile", "--model", "m", "--url", server.url, "--endpoint-type", "completions", "--tokenizer", "builtin",
+            "--ui", "none", "--accuracy-benchmark", "gsm8k", "--accuracy-data", file, "--concurrency", 8,
+        )  # fmt: skip
+        truth = server.truth()["requests"]
+    assert done.code == 0, done.err
+    overall = done.json()["accuracy.overall"]
+    assert (overall["count"], overall["sum"]) == (200, sum(row["answers"][0]["right"] for row in truth))
+    assert overall["ci_low"] <= share <= overall["ci_high"]

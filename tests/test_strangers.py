@@ -380,11 +380,13 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     assert water["stats"] == {"min": 2.5, "max": 2.5}, "a series has its extremes, as the stranger says"
 
     (row,) = done.json()["logbook"]
+    sailing = done.json()["sailing"]
+    assert (sailing["ship"], sailing["soundings"] >= row["soundings"]) == ({"name": "Perseverance"}, True)
     length = done.json()["benchmark_duration"]["avg"]
     assert (row["phase"], row["requests"]) == (0, 20) and row["soundings"] >= 1 and row["length"] >= 0.9 * length
     assert "Logbook" in done.out and "written in ink" in done.out
     again = aiperf("report", done.artifacts)
-    assert again.code == 0 and done.json()["logbook"] == [row], again.err
+    assert again.code == 0 and (done.json()["logbook"], done.json()["sailing"]) == ([row], sailing), again.err
     assert open_run(done.artifacts).tables()["logbook"] == [row]
 
     (found,) = [each for each in done.json()["measurement"]["findings"] if each["package"] == "acme-sundries 0.9.1"]

@@ -280,7 +280,7 @@ def test_a_grader_that_fails_costs_its_grades_and_is_named(
 
 
 SLOW = """
-import os, sys, threading
+import os, sys, tempfile, threading
 from aiperf import Grade, Grader
 
 class Slow(Grader):
@@ -290,6 +290,7 @@ class Slow(Grader):
         if case.text == "hang":
             threading.Event().wait()
         if case.text == "die":
+            print("left behind", tempfile.mkdtemp(), flush=True)
             os._exit(3)
         if case.text == "vague":
             return True
@@ -358,7 +359,8 @@ def test_a_slow_grader_works_in_a_process_of_its_own_and_its_failures_cost_one_g
         " the grader failed: TypeError: it gives bool, not Grade (1: q)"
     )
     assert summary.valid == 7 and sentence in summary.warnings
-    assert "noise" in (made.journal / "grader.log").read_text()
+    log = (made.journal / "grader.log").read_text()
+    assert "noise" in log and f"left behind {made.journal / 'grading'}" in log and not (made.journal / "grading").exists()
     (read,) = batches(made.journal, made.plan)
     assert grades(read) == grades(batch) and columns(read, "correct") == columns(batch, "correct")
     kept = (made.journal / "grades").read_text()

@@ -29,7 +29,7 @@ from aiperf import (
 from aiperf.sdk.configuration import Configuration, Option, OptionValue
 from aiperf.sdk.series import Sample
 from aiperf.sdk.study import Setting
-from aiperf.sdk.table import SummaryTable, TableColumn, Tables
+from aiperf.sdk.table import SummaryFacts, SummaryTable, TableColumn, Tables
 from aiperf.sdk.verdict import UnfinishedRun
 
 
@@ -138,7 +138,7 @@ class Harbour(Verdict[None]):
 class Logbook(Tables[None]):
     """A line for each phase, and under which the ship set sail."""
 
-    def tables(self, evidence: Evidence) -> Iterator[SummaryTable]:
+    def tables(self, evidence: Evidence) -> Iterator[SummaryTable | SummaryFacts]:
         if not evidence.summary.valid:
             return
         tides = [line for line in evidence.samples("tides") if isinstance(line, Sample)]
@@ -150,3 +150,4 @@ class Logbook(Tables[None]):
             rows.append((window.phase, (window.end_ns - window.begin_ns) / 1e9, seen, len(ended) if mine else None))
         columns = (TableColumn("phase"), TableColumn("length", "s"), TableColumn("soundings"), TableColumn("requests"))
         yield SummaryTable("logbook", "Logbook", columns, tuple(rows), notes=("written in ink",))
+        yield SummaryFacts("sailing", {"soundings": len(tides), "ship": {"name": "Perseverance"}})
