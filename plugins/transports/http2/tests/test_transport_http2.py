@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -344,3 +346,33 @@ def test_sockets_of_this_machine_carry_calls_too(play: Any, tmp_path: Path) -> N
             await scene.transport.close()
 
     play(echo, scene, urls=(f"unix://{tmp_path}/socket",))
+
+
+@pytest.mark.parametrize("end", ["answered", "aborted", "lost"])
+def test_a_closed_connection_is_freed_without_garbage_collection(play: Any, end: str) -> None:
+    async def script(peer: Any) -> None:
+        stream, _, _ = await peer.request()
+        if end == "answered":
+            peer.answer(stream, b"yes")
+        if end != "lost":
+            await peer.closed()
+
+    async def scene(scene: Any) -> None:
+        gc.disable()
+        try:
+            exchange = scene.exchange()
+            scene.transport.send(exchange)
+            (link,) = scene.transport.links
+            gone = [weakref.ref(link), weakref.ref(link.wire), weakref.ref(link.http)]
+            del link
+            if end == "aborted":
+                await until(lambda: exchange.sent_end_ns)
+                scene.transport.abort(exchange, None)
+            await scene.over(exchange)
+            await until(lambda: not scene.transport.links)
+            await asyncio.sleep(0.01)
+            assert [each() for each in gone] == [None] * 3
+        finally:
+            gc.enable()
+
+    play(script, scene, reuse=False)
