@@ -26,6 +26,7 @@ from aiperf.sdk.transport import END_MARKER, REFUSED, connect_error
 from yarl import URL
 
 from aiperf_transport_aiohttp.proxies import proxy_for
+from aiperf_transport_aiohttp.socks import SocksConnector, SocksError, check_installed, socks_of
 from aiperf_transport_aiohttp.tracing import DIALING, Connector, NoTlsError, StampedBody, UnreadError, traced
 
 _KEEPALIVE_S = 300.0
@@ -38,7 +39,7 @@ _FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}
 
 
 class _Target:
-    """URL, headers and proxy of all requests of one shape, in the types of aiohttp."""
+    """URL, headers and proxy of all requests of one shape, in the types of aiohttp.  socks: a proxy that speaks SOCKS."""
 
     shape: weakref.ref[Shape]
 
@@ -47,7 +48,9 @@ class _Target:
         self.headers = dict(shape.headers)
         if "accept-encoding" not in {name.lower() for name in shape.headers}:
             self.headers["Accept-Encoding"] = "identity"
-        self.proxy = proxy_for(self.url) if trust_env else None
+        proxy = proxy_for(self.url) if trust_env else None
+        self.socks = socks_of(proxy)
+        self.proxy = None if self.socks is not None else proxy
 
     def headers_of(self, exchange: Exchange) -> dict[str, str]:
         headers = {**self.headers, "Content-Length": str(len(exchange.body)), "X-Request-ID": exchange.request_id}
@@ -80,8 +83,7 @@ class AiohttpTransport:
 
     def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
         self.settings, self.sink, self.loop = settings, sink, loop
-        self._pool: aiohttp.ClientSession | None = None
-        self._single: aiohttp.ClientSession | None = None
+        self._pools: dict[tuple[URL | None, bool], aiohttp.ClientSession] = {}  # by SOCKS proxy, and whether they reuse
         self._trouble: ErrorDetails | None = None
         self._targets: dict[int, _Target] = {}
         self._flights: set[_Flight] = set()
@@ -97,7 +99,14 @@ class AiohttpTransport:
         return {"reads": self._reads, "stamps_missing": self._reads, "coalesced_reads": 0, "opened": self._opened}
 
     async def open(self) -> None:
-        """Load certificates.  What is wrong with them becomes every request's error."""
+        """Load certificates.  What is wrong with them becomes every request's error.
+
+        Raises:
+            ConfigError: The packages for a proxy are missing.
+        """
+        for url in self.settings.urls if self.settings.trust_env else ():
+            if (socks := socks_of(proxy_for(URL(url)))) is not None:
+                check_installed(socks)
         try:
             context = tls_context(self.settings.tls)
         except OSError as error:  # ssl.SSLError is one
@@ -106,13 +115,19 @@ class AiohttpTransport:
             self._trouble = ErrorDetails(f"{files or 'certificates'}: {error.strerror or error}", type=type(error).__name__)
             return
         self._context = context
-        self._pool = self._session(context, reuse=self.settings.reuse)
-        self._single = self._session(context, reuse=False)  # where a retry goes: it must not find a dead connection again
+
+    def _shared(self, socks: URL | None, *, reuse: bool) -> aiohttp.ClientSession:
+        """The session of all requests that go this way; one that doesn't *reuse* finds no dead connection again."""
+        session = self._pools.get((socks, reuse))
+        if session is None:
+            if self._context is None:
+                raise _RefusedError(self._trouble or ErrorDetails("the transport is not open", type="RuntimeError"))
+            session = self._pools[socks, reuse] = self._session(self._context, reuse=reuse, socks=socks)
+        return session
 
     async def warm(self, connections: int) -> None:
         """Connections in the pool before the first request; those that can't be opened are left to the requests."""
-        pool = self._pool
-        if pool is None or pool.connector is None or not self.settings.reuse or self.settings.sticky:
+        if self._context is None or not self.settings.reuse or self.settings.sticky:
             return
         opened: list[aiohttp.connector.Connection] = []
         try:
@@ -120,7 +135,7 @@ class AiohttpTransport:
                 for url in map(URL, self.settings.urls):
                     for first in range(0, connections, _WARM_AT_ONCE):
                         count = min(_WARM_AT_ONCE, connections - first)
-                        opening = [self._connection(pool, url) for _ in range(count)]
+                        opening = [self._connection(url) for _ in range(count)]
                         results = await asyncio.gather(*opening, return_exceptions=True)
                         opened += [result for result in results if isinstance(result, aiohttp.connector.Connection)]
                         if any(isinstance(result, BaseException) for result in results):
@@ -131,10 +146,11 @@ class AiohttpTransport:
             for connection in opened:  # at the end: the pool would reuse a connection that is released early
                 connection.release()
 
-    async def _connection(self, pool: aiohttp.ClientSession, url: URL) -> aiohttp.connector.Connection:
-        connector = pool.connector
-        assert connector is not None
+    async def _connection(self, url: URL) -> aiohttp.connector.Connection:
         proxy = proxy_for(url) if self.settings.trust_env else None
+        pool = self._shared(socks := socks_of(proxy), reuse=True)
+        proxy, connector = None if socks is not None else proxy, pool.connector
+        assert connector is not None
         # The same request that send() makes, as far as the pool's key goes.
         request = aiohttp.ClientRequest("POST", url, loop=self.loop, session=pool, proxy=proxy)
         connection = await connector.connect(request, [], aiohttp.ClientTimeout())
@@ -165,13 +181,13 @@ class AiohttpTransport:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*self._closing)
-        for session in (self._pool, self._single, *self._own.values()):
-            if session is not None:
-                await session.close()
+        for session in (*self._pools.values(), *self._own.values()):
+            await session.close()
 
-    def _session(self, context: ssl.SSLContext, *, reuse: bool) -> aiohttp.ClientSession:
+    def _session(self, context: ssl.SSLContext, *, reuse: bool, socks: URL | None) -> aiohttp.ClientSession:
         about: dict[str, Any] = {"keepalive_timeout": _KEEPALIVE_S} if reuse else {"force_close": True}
-        connector = Connector(
+        kind: Any = Connector if socks is None else partial(SocksConnector, proxy=socks)
+        connector = kind(
             limit=0,
             ssl=context,
             family=_FAMILIES.get(self.settings.family, socket.AF_UNSPEC),
@@ -227,13 +243,13 @@ class AiohttpTransport:
             flight.over = True
             self.sink.done(flight.exchange, error)
 
-    def _pooled(self, exchange: Exchange, pool: aiohttp.ClientSession) -> aiohttp.ClientSession:
+    def _pooled(self, exchange: Exchange, socks: URL | None) -> aiohttp.ClientSession:
         """Where the exchange finds its connection."""
         if not self.settings.sticky or self._context is None:
-            return pool
+            return self._shared(socks, reuse=self.settings.reuse)
         own = self._own.get(exchange.session_id)
         if own is None:
-            own = self._own[exchange.session_id] = self._session(self._context, reuse=True)
+            own = self._own[exchange.session_id] = self._session(self._context, reuse=True, socks=socks)
         return own
 
     def part(self, session_id: str) -> None:
@@ -245,18 +261,17 @@ class AiohttpTransport:
             task.add_done_callback(self._closing.discard)
 
     async def _attempts(self, flight: _Flight) -> None:
-        exchange, pool, single = flight.exchange, self._pool, self._single
-        if pool is None or single is None:
-            raise _RefusedError(self._trouble or ErrorDetails("the transport is not open", type="RuntimeError"))
+        exchange = flight.exchange
+        socks = self._target(exchange.shape).socks
         try:
-            await self._ask(self._pooled(exchange, pool), flight)
+            await self._ask(self._pooled(exchange, socks), flight)
         except UnreadError as error:
             # The server has closed the idle connection, and can't have got the request.  This is the only retry.
             if not exchange.flags & REUSED:
                 raise
             exchange.flags = (exchange.flags | error.flag) & ~REUSED
             exchange.connected_ns = exchange.sent_ns = exchange.sent_end_ns = 0
-            await self._ask(single, flight)
+            await self._ask(self._shared(socks, reuse=False), flight)
 
     async def _ask(self, session: aiohttp.ClientSession, flight: _Flight) -> None:
         exchange = flight.exchange
@@ -332,7 +347,7 @@ class _RefusedError(Exception):
 
 
 def _described(error: Exception) -> ErrorDetails:
-    if isinstance(error, _RefusedError):
+    if isinstance(error, _RefusedError | SocksError):
         return error.details
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
         return connect_error(f"{error.host}:{error.port}", error.os_error)

@@ -211,11 +211,16 @@ class Connector(aiohttp.TCPConnector):
             return listeners[-1]
 
         try:
-            return await super()._wrap_create_connection(listener, *others, req=req, timeout=timeout, **about)
+            return await self._connected(listener, *others, req=req, timeout=timeout, **about)
         except TimeoutError as error:
             if listeners and about.get("ssl"):
                 raise NoTlsError(f"{req.url.host}:{req.url.port}", timeout.sock_connect) from error
             raise
+
+
+    async def _connected(self, *args: Any, **about: Any) -> tuple[asyncio.Transport, ResponseHandler]:
+        """The connection, as aiohttp makes it."""
+        return await super()._wrap_create_connection(*args, **about)
 
 
 class StampedBody(aiohttp.BytesPayload):
