@@ -126,6 +126,19 @@ def test_a_bidirectional_call_reads_while_it_sends(play: Any) -> None:
     assert times[1] - times[0] >= 0.015 and times[2] - times[1] >= 0.025
 
 
+def test_thousands_of_parts_are_no_burden(play: Any) -> None:
+    async def script(peer: Any) -> None:
+        stream, _, body = await peer.request()
+        peer.answer(stream, b"%d" % len(body))
+        await peer.closed()
+
+    async def scene(scene: Any) -> None:
+        exchange, error = await scene.ask(b"x" * 5000, parts=((1, 0),) * 5000)
+        assert error is None and scene.messages(exchange) == [b"30000"]
+
+    play(script, scene)
+
+
 def test_a_wait_before_the_first_part_is_behind_the_head(play: Any) -> None:
     async def scene(scene: Any) -> None:
         exchange, error = await scene.ask(b"late", parts=((4, 20_000_000),))

@@ -51,6 +51,7 @@ class Http2Transport:
         if not settings.reuse:
             self.most_streams = 1
         self.limits: dict[Origin, int] = {}
+        self.lends = settings.sticky or not settings.reuse  # connections belong to a session, or to a request
         self.most_message_bytes = MOST_MESSAGE_BYTES
         self.stamped = settings.stamps and SO_TIMESTAMPNS != 0
         self.socket_options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *socket_options()]
@@ -240,11 +241,13 @@ class Http2Transport:
         """A link may carry more, or fewer than it did."""
         if self._by_session is None and self.settings.reuse and link.room > 0:
             self._room.setdefault(link.origin, {})[link] = None
+            link.full = False
         else:
             self.is_full(link)
 
     def is_full(self, link: Link) -> None:
         """A link carries no more for now."""
+        link.full = True
         self._room.get(link.origin, {}).pop(link, None)
 
     def released(self, link: Link, exchange: Exchange, *, failed: bool) -> None:

@@ -61,13 +61,11 @@ class Call:
         self._messages: MessageReader | None = None
         self._expected: int | None = None
 
-    def next_part(self) -> tuple[bytes | memoryview, bool]:
+    def next_part(self) -> tuple[bytes, bool]:
         """The next part of the body as it stands in DATA frames, and whether it is the last."""
-        body, parts = self.exchange.body, self.head.parts
-        if not parts:
-            return framed(body) if self.head.grpc else body, True
+        parts = self.head.parts
         size = parts[self.part][0]
-        data = bytes(memoryview(body)[self.sent_bytes : self.sent_bytes + size])
+        data = bytes(memoryview(self.exchange.body)[self.sent_bytes : self.sent_bytes + size])
         self.part += 1
         self.sent_bytes += size
         return framed(data) if self.head.grpc else data, self.part == len(parts)

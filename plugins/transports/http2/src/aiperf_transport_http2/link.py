@@ -47,13 +47,13 @@ class Link:
     """A connection to *origin*, whose settings come before its first call.
 
     out: what it writes.  ready: the settings have come.  waiting: calls that wait for them.  retired: it closes behind its
-    last call.
+    last call.  full: it carries no more for now.
     """
 
     def __init__(self, transport: Http2Transport, origin: Origin) -> None:
         self.transport, self.origin = transport, origin
         self.http = Http2Connection(client=True, most_head_bytes=transport.settings.most_head_bytes)
-        self.ready = self.closed = self.retired = False
+        self.ready = self.closed = self.retired = self.full = False
         self.waiting: deque[Call] = deque()
         self._farewell: ErrorDetails | None = None
         self.wire = Wire(transport, origin, self)
@@ -260,14 +260,15 @@ class Link:
         if call.stream is not None:
             call.stream.owner = None
         call.exchange.connection = call.link = call.stream = None
-        self.transport.released(self, call.exchange, failed=failed)
+        if self.transport.lends:
+            self.transport.released(self, call.exchange, failed=failed)
 
     def _refill(self) -> None:
         """A stream has ended: there may be room again, or nothing left to wait for."""
         if (self.http.going_away or self.retired) and not self.http.streams and not self.closed:
             self.flush()
             self.close()
-        elif not self.closed:
+        elif self.full and not self.closed:
             self.transport.has_room(self)
 
     def check(self, now_ns: int) -> None:

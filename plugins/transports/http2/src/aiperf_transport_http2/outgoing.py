@@ -6,6 +6,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from aiperf_http2 import Http2Connection, Http2Stream
+from aiperf_http2.grpc import framed
 
 from aiperf_transport_http2.calls import Call
 from aiperf_transport_http2.wire import Wire
@@ -27,32 +28,31 @@ class Outgoing:
     def begin(self, call: Call) -> None:
         """Write a call's head, and of its body what need not wait."""
         exchange, head = call.exchange, call.head
-        bare = not head.grpc and not head.parts and not exchange.body
-        stream = call.stream = self._http.open(head.fields, head.encoded(exchange), end=bare)
+        body = framed(exchange.body) if head.grpc else exchange.body
+        stream = call.stream = self._http.open(head.fields, head.encoded(exchange), end=not (body or head.parts))
         stream.owner = call
         self._fresh.append(call)
-        if not bare:
-            self._send_part(call)
+        if head.parts:
+            self._send_parts(call)
+        elif body:
+            self._http.send(stream, body, end=True)
 
-    def _send_part(self, call: Call) -> None:
-        """Write the next part, or wait before it."""
-        if call.stream is None:
-            return
-        parts = call.head.parts
-        if parts and (wait_ns := parts[call.part][1]):
-            now_ns = monotonic_ns()
-            call.due_ns = call.due_ns or now_ns + wait_ns
-            if now_ns < call.due_ns:  # a timer may come up to 1 ms early
-                call.waiting = self._transport.loop.call_later((call.due_ns - now_ns) / 1e9, self._waited, call)
-                return
-        call.waiting, call.due_ns = None, 0
-        data, last = call.next_part()
-        self._http.send(call.stream, data, end=last)
-        if not last:
-            self._send_part(call)
+    def _send_parts(self, call: Call) -> None:
+        """Write the next parts, up to one that must wait."""
+        parts, last = call.head.parts, False
+        while not last and call.stream is not None:
+            if wait_ns := parts[call.part][1]:
+                now_ns = monotonic_ns()
+                call.due_ns = call.due_ns or now_ns + wait_ns
+                if now_ns < call.due_ns:  # a timer may come up to 1 ms early
+                    call.waiting = self._transport.loop.call_later((call.due_ns - now_ns) / 1e9, self._waited, call)
+                    return
+            call.waiting, call.due_ns = None, 0
+            data, last = call.next_part()
+            self._http.send(call.stream, data, end=last)
 
     def _waited(self, call: Call) -> None:
-        self._send_part(call)
+        self._send_parts(call)
         self.flush()
 
     def flush(self) -> None:
