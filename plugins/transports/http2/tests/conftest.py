@@ -221,7 +221,7 @@ def play() -> Play:
     def play(
         script: Script, scene: Callable[[Scene], Awaitable[None]], *, scheme: str = "grpc",
         server: dict[str, Any] | None = None, certificate: Certificate | None = None, alpn: tuple[str, ...] = ("h2",),
-        **settings: Any,
+        mutual: bool = False, **settings: Any,
     ) -> None:  # fmt: skip
         faults: list[str] = []
 
@@ -232,6 +232,9 @@ def play() -> Play:
             if certificate is not None:
                 context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
                 context.load_cert_chain(certificate.cert, certificate.key)
+                if mutual:
+                    context.verify_mode = ssl.CERT_REQUIRED
+                    context.load_verify_locations(certificate.cert)
                 if alpn:
                     context.set_alpn_protocols(list(alpn))
             there = Server(script, **(server or {}))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import uvloop
 from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.plan import TlsPlan
 from aiperf.sdk.transport import NO_STAMP, REUSED, STREAMED
 from aiperf_http2 import HeaderSet
 from aiperf_http2.grpc import framed
@@ -293,6 +294,21 @@ def test_tls_is_agreed_on_by_alpn_or_known_before(play: Any, tmp_path: Path, sch
         assert exchange.flags & NO_STAMP or all(kernel_ns for _, kernel_ns, _, _ in scene.ear.chunks[exchange.request])
 
     play(echo, scene, scheme=scheme, certificate=certificate, alpn=alpn)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_clients_certificate_is_shown_to_a_server_that_asks(play: Any, tmp_path: Path, known: bool) -> None:
+    own = made(tmp_path)
+    tls = TlsPlan(ca_file=str(own.cert))
+    if known:
+        tls = TlsPlan(ca_file=str(own.cert), client_cert=str(own.cert), client_key=str(own.key))
+
+    async def scene(scene: Any) -> None:
+        exchange, error = await scene.ask()
+        assert (error is None) == known, error
+        assert known or not exchange.status
+
+    play(echo, scene, scheme="grpcs", certificate=own, mutual=True, tls=tls)
 
 
 def made(folder: Path) -> Certificate:
