@@ -214,6 +214,29 @@ def test_a_judge_models_failures_leave_answers_ungraded(aiperf: Program, tmp_pat
     assert done.code == 1 and told in " ".join(done.out.split()), done.out
 
 
+def test_a_data_set_whose_conversations_start_others(aiperf: Program) -> None:
+    with running(truth_bodies=True, **QUICK) as server:
+        done = aiperf(
+            "profile", "--model", "m", "--url", server.url, "--endpoint-type", "chat", "--streaming", "--ui", "none",
+            "--custom-dataset-type", "clan", "--tokenizer", "builtin", "--num-sessions", 3, "--concurrency", 2,
+        )  # fmt: skip
+        seen = server.truth()["requests"]
+    assert done.code == 0, done.err
+    trees: dict[str, list[dict[str, Any]]] = {}
+    for request in seen:
+        trees.setdefault(request["correlation_id"][-12:], []).append(request)
+    assert [len(tree) for tree in trees.values()] == [5, 5, 5]
+    for tree in trees.values():
+        tree.sort(key=lambda request: request["received_mono_ns"])
+        said = [[message["content"] for message in json.loads(request["body"])["messages"]] for request in tree]
+        parts = [[f"write the {part}"] for part in ("end", "front", "middle")]
+        assert said[0] == ["divide the work"] and sorted(said[1:4]) == parts
+        assert said[4][0] == "divide the work" and said[4][-1] == "put it together"
+        assert tree[4]["received_mono_ns"] >= max(request["last_mono_ns"] for request in tree[1:4])
+    validated = aiperf("plugins", "validate", "acme-clan")
+    assert validated.code == 0, validated.out + validated.err
+
+
 def wilson(right: int, count: int, z: float = 1.96) -> tuple[float, float]:
     """The interval of a share, of 95 %."""
     share, spread = right / count, z * z / count

@@ -11,6 +11,7 @@ from aiperf.prepare.conversations import without_silent_turns
 from aiperf.prepare.first_use import recorded_ms
 from aiperf.sdk.dataset import Dataset
 from aiperf.sdk.model import Conversation, speaks
+from aiperf.sdk.trees import faults
 
 from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
@@ -131,6 +132,13 @@ class DatasetContract:
     def test_conversations_send_requests_and_contradict_nothing(self) -> None:
         for conversation in self._first(3, 11):
             assert without_silent_turns(conversation).turns, f"every turn of {conversation.id!r} is silent"
+
+    def test_streams_of_a_tree_fit_together(self) -> None:
+        for conversation in self._first(6, 11):
+            wrong = list(faults(conversation.streams, len(conversation.turns))) if conversation.streams else []
+            assert not wrong, f"the streams of {conversation.id!r}: {'; '.join(wrong)}"
+            silent = any(turn.silent for turn in conversation.turns)
+            assert not (conversation.streams and silent), f"{conversation.id!r} has streams and silent turns: use Turn.before"
 
     def test_named_texts_are_among_the_texts(self) -> None:
         for conversation in self._first(3, 11):

@@ -9,6 +9,7 @@ from functools import partial
 from time import monotonic_ns
 from typing import Any, ClassVar
 
+import pytest
 from aiperf.sdk.driver import Driver, DriverContext, Session
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.trees import Stream
@@ -17,6 +18,7 @@ from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
 
 from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
+from aiperf_testing.tree_trials import SESSIONS_OF_TREES, play_trees
 
 _PATIENCE_S = 60.0
 _SESSIONS, _TURNS = 4, 3
@@ -235,6 +237,18 @@ class DriverContract:
         trial = self.play(stop_after=2, request_count=_REQUESTS, concurrency=2)
         assert len(trial.answers.sent) <= 4, unlike(len(trial.answers.sent), "at most 4", "send nothing behind stop")
         assert trial.completions == 1, unlike(trial.completions, 1, "complete once, also where it was stopped")
+
+
+    def test_trees_are_sent_whole_and_in_order(self) -> None:
+        if not check_row("drivers", self.driver).capabilities.get("trees"):
+            pytest.skip("its manifest says nothing of trees")
+        slots, prefills = LocalSlots(2), LocalSlots(2)
+        starter = asyncio.run(play_trees(type(self).driver, type(self).options, slots, prefills))
+        assert len(starter.sent) == SESSIONS_OF_TREES, unlike(len(starter.sent), SESSIONS_OF_TREES, "begin every tree")
+        assert not starter.left_out(), unlike(starter.left_out(), "nothing left out", "go on until every stream has ended")
+        assert len(set(starter.numbers)) == len(starter.numbers), "two requests have the number of one arrival"
+        free = _free(slots), _free(prefills)
+        assert free == (2, 2), unlike(free, "2 session and 2 prefill slots", "give a slot back when the whole tree has ended")
 
 
 __all__ = ["DriverContract"]

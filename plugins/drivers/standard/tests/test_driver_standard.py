@@ -6,6 +6,7 @@ from aiperf.testing import DriverContract
 from aiperf_driver_standard.burst import BurstDriver
 from aiperf_driver_standard.paced import PacedDriver
 from aiperf_driver_standard.sessions import SessionsDriver
+from aiperf_driver_standard.tree_drivers import BurstTrees, PacedTrees, SessionTrees
 
 
 class TestBurst(DriverContract):
@@ -18,3 +19,15 @@ class TestPaced(DriverContract):
 
 class TestSessions(DriverContract):
     driver = SessionsDriver
+
+
+class TestBurstTrees(DriverContract):
+    driver = BurstTrees
+
+
+class TestPacedTrees(DriverContract):
+    driver = PacedTrees
+
+
+class TestSessionTrees(DriverContract):
+    driver = SessionTrees

@@ -125,7 +125,8 @@ class Trees:
 
     def gate_ns(self, session: Session) -> int:
         """The session's current turn leaves not before this instant (monotonic); 0 is no bound."""
-        return self._trees[session.number].nodes[session.stream].gate_ns
+        tree = self._trees.get(session.number)
+        return 0 if tree is None else tree.nodes[session.stream].gate_ns
 
     def left(self, session: Session) -> None:
         """A request of the session has left."""
