@@ -41,7 +41,7 @@ def run(*series: SeriesSummary, target: TargetSummary | None = None, **columns: 
     source = SourceSummary("server_metrics", "acme", "1", 0.3, 9, 0, 0, series, targets=targets)
 
     def column(name: str) -> Floats:
-        return np.full(24, columns.get(name, 0.0))
+        return np.full(24, columns.get(name, 10.0 if name == "output_tokens" else 0.0))
 
     return sample_evidence(telemetry=(source,), read_column=column)
 
@@ -81,7 +81,20 @@ def test_tokens_tell_where_requests_agree(tokens: float, *, there: bool) -> None
     found = judged(run(*counted(tokens=tokens), usage_completion_tokens=10.0))
     assert bool(found) is there
     if found:
-        assert found[0].confidence == 0.8 and "the answers of this run have 240 (20 % are others')" in found[0].sentence
+        assert found[0].confidence == 0.8 and "the answers of this run account for 240 (20 % are others')" in found[0].sentence
+
+
+@pytest.mark.parametrize(("tokens", "there"), [(2400.0, False), (3000.0, True)])
+def test_inputs_of_embeddings_are_no_requests(tokens: float, *, there: bool) -> None:
+    counts = {"request_success_total": 96.0, "prompt_tokens_total": tokens}
+    series = (
+        SeriesSummary("server_metrics", 0, f"vllm:{name}", "counter", "", {}, "", {"total": total})
+        for name, total in counts.items()
+    )
+    found = judged(run(*series, usage_prompt_tokens=100.0, output_tokens=0.0))
+    assert bool(found) is there
+    if found:
+        assert "it read 3,000 tokens in this time" in found[0].sentence
 
 
 def levels(running: Callable[[float], float]) -> Evidence:

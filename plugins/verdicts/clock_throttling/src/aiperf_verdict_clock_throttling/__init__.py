@@ -20,8 +20,8 @@ class ClockThrottling(Verdict[None]):
     - its highest C is above h = s2 ln(2 n / 0.001) / (2 k).  By Lundberg's inequality C exceeds h, for either k, somewhere in n
       samples of noise with the long-run variance s2 with a probability of at most 0.001; n is that of all GPUs.
       (s2 and the normal approximation of sums are estimates.)  s2 comes from the squared differences of the means of
-      neighbouring blocks of 2 s (a twelfth of a short run), without the largest fifth, four at least, so that neither the
-      drop itself nor samples that depend on their neighbours mislead it;
+      neighbouring blocks of 2 s (a twelfth of a short run) at every place, without the largest fifth, and without as many as
+      the edges of a drop make, so that neither the drop nor samples that depend on their neighbours mislead it;
     - the mean of y in it is 5 % or more; and it lasts a second.
 
     Confidence: 1 where the driver gave a reason meanwhile, 0.8 where it gives none at all, 0.5 where it gave none then.

@@ -22,7 +22,7 @@ _HIGH_SHARE = 0.1
 _KEPT = 0.8
 """The part of squared differences, the smallest, that counts as noise: a drop makes large ones at both of its edges."""
 _EDGES = 4
-"""Large differences of one drop: as many are left out of few, and half of them at most."""
+"""Blocks around the edges of a drop: at least the differences of so many are left out, and half of all at most."""
 _FEWEST_BLOCKS = 12
 _FEWEST_SAMPLES = 12
 _GLITCH = 5.0
@@ -100,13 +100,12 @@ def _drop(at_s: Floats, below: Floats, first: int, last: int, interval_s: float)
 
 def _long_run_variance(values: Floats, block: int) -> float:
     """The variance of a mean of many values, times their number."""
-    count = len(values) // block
-    means = values[: count * block].reshape(count, block).mean(axis=1)
-    if count < 3:
-        return float(values.var()) * block
-    squares = np.sort(np.diff(means) ** 2)
-    kept = min(math.ceil(_KEPT * len(squares)), max(math.ceil(len(squares) / 2), len(squares) - _EDGES))
-    return block * float(squares[:kept].mean()) / (2 * _mean_of_smallest(kept / len(squares)))
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    means = (sums[block:] - sums[:-block]) / block
+    squares = np.sort((means[block:] - means[:-block]) ** 2)
+    most = len(squares)
+    kept = min(math.ceil(_KEPT * most), max(math.ceil(most / 2), most - _EDGES * block))
+    return block * float(squares[:kept].mean()) / (2 * _mean_of_smallest(kept / most))
 
 
 def _mean_of_smallest(part: float) -> float:

@@ -15,14 +15,17 @@ class OtherTenants(Verdict[None]):
     requests: what it answered less all requests of which a byte was sent.  Requests of earlier phases, and of the run before,
     that it may have counted late are the run's own.  The rest can only be others' (confidence 1).  A hundredth of all, and two
     requests, are spoken of.
-    tokens: what it generated less the answers' ``usage``, where every request was answered.  A twentieth is spoken of.
-    running: requests in work and waiting at each sample, less the run's requests in flight at that moment.  A sample that comes
-    late shifts the curve and leaves its mean; requests travel, so that the client has them longer than the server.  The phase
-    is cut into 8 parts of equal length, and their mean differences are taken as one value each, because neighbouring samples
-    depend on each other: t = mean / (deviation / sqrt 8), with 7 degrees of freedom, must be above 4.785 (one-sided 0.1 %), and
-    the lower end of that interval above a twentieth of the server's work.
 
-    A server without any of the three is not judged, nor are requests and tokens where a request asks for several answers.
+    tokens: what it generated, or read, less the answers' ``usage``, where every request was answered, from a twentieth on.
+
+    running: requests in work and waiting at each sample, less the run's requests in flight at that moment.  A sample that
+    comes late shifts the curve and leaves its mean; requests travel, so that the client has them longer than the server.  The
+    phase is cut into 8 parts of equal length, and their mean differences are taken as one value each, because neighbouring
+    samples depend on each other: t = mean / (deviation / sqrt 8), with 7 degrees of freedom, must be above 4.785 (one-sided
+    0.1 %), and the lower end of that interval above a twentieth of the server's work.
+
+    A server without any of the three is not judged.  Requests are not counted where one has several answers, or makes no
+    tokens: engines count each answer, and each of several inputs, as one.
     """
 
     def judge(self, evidence: Evidence) -> Iterator[Finding]:

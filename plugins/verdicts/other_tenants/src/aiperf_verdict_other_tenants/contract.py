@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 from aiperf import Evidence
+from aiperf.sdk.columns import Floats
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 from aiperf.testing import VerdictContract, sample_evidence
 
@@ -16,7 +18,11 @@ def answered(*counts: float) -> Evidence:
         SeriesSummary(server, 0, name, "counter", "", {}, "", {"total": count}, target=f"http://w{number}/metrics")
         for number, count in enumerate(counts)
     )
-    return sample_evidence(telemetry=(SourceSummary("server_metrics", "acme", "1", 0.3, 9, 0, 0, series),))
+    def column(name: str) -> Floats:
+        return np.full(24, 10.0 if name == "output_tokens" else 0.0)
+
+    source = SourceSummary(server, "acme", "1", 0.3, 9, 0, 0, series)
+    return sample_evidence(telemetry=(source,), read_column=column)
 
 
 class OtherTenantsContract(VerdictContract):

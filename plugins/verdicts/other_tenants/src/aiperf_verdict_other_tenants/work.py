@@ -68,8 +68,8 @@ def _groups(evidence: Evidence) -> list[_Group]:
 
 def _by_requests(evidence: Evidence, group: _Group, client: Client) -> ForeignWork | None:
     answered = group.counted("requests")
-    if answered is None or evidence.plan.data.several_answers:
-        return None
+    if answered is None or evidence.plan.data.several_answers or not _generates(evidence):
+        return None  # an engine may count each answer, and each of several prompts, as a request
     others = answered - client.sent - _late(evidence, group)
     if others < FEWEST_REQUESTS or others < REQUESTS_SHARE * answered:
         return None
@@ -78,9 +78,9 @@ def _by_requests(evidence: Evidence, group: _Group, client: Client) -> ForeignWo
     tokens = _foreign_tokens(group, client)
     said = ""
     if tokens is not None and tokens[0] > 0:
-        said = f", and {tokens[0]:,.0f} of the {tokens[1]:,.0f} tokens that it generated"
+        said = f", and {tokens[0]:,.0f} of the {tokens[1]:,.0f} tokens that it {tokens[2]}"
     if tokens is not None:
-        numbers |= {"generated_tokens": tokens[1], "foreign_tokens": max(0.0, tokens[0])}
+        numbers |= {f"{tokens[2]}_tokens": tokens[1], "foreign_tokens": max(0.0, tokens[0])}
     levels = [server.leveled("running") for server in group.servers]
     sentence = (
         f"{group.place} worked for others, too: {others:,.0f} of the {answered:,.0f} requests that it answered in this time"
@@ -90,6 +90,11 @@ def _by_requests(evidence: Evidence, group: _Group, client: Client) -> ForeignWo
     unknown = [] if tokens is not None else ["how many of its tokens were others'"]
     unknown += [] if all(level is not None for level in levels) else ["how many it computed at a time"]
     return ForeignWork(_with(sentence, unknown), numbers | {"foreign_pct": percent}, CERTAIN)
+
+
+def _generates(evidence: Evidence) -> bool:
+    """Whether requests make tokens."""
+    return evidence.plan.target.streaming or bool((evidence.column("output_tokens") > 0).any())
 
 
 def _late(evidence: Evidence, group: _Group) -> float:
@@ -104,12 +109,17 @@ def _late(evidence: Evidence, group: _Group) -> float:
     return late
 
 
-def _foreign_tokens(group: _Group, client: Client) -> tuple[float, float] | None:
-    """Tokens generated for others, and all; None where one side doesn't count them."""
-    generated, own = group.counted("generated_tokens"), client.usage("usage_completion_tokens")
-    if generated is None or own is None or client.completed != client.sent:
+def _foreign_tokens(group: _Group, client: Client) -> tuple[float, float, str] | None:
+    """Tokens for others, all, and what the server did with them; None where one side doesn't count them."""
+    if client.completed != client.sent:
         return None
-    return generated - own, generated
+    for quantity, usage, verb in (
+        ("generated_tokens", "usage_completion_tokens", "generated"), ("prompt_tokens", "usage_prompt_tokens", "read"),
+    ):  # fmt: skip
+        counted, own = group.counted(quantity), client.usage(usage)
+        if counted and own:
+            return counted - own, counted, verb
+    return None
 
 
 def _by_tokens(evidence: Evidence, group: _Group, client: Client) -> ForeignWork | None:
@@ -119,17 +129,17 @@ def _by_tokens(evidence: Evidence, group: _Group, client: Client) -> ForeignWork
     left = earlier and any(lacks(evidence, target) for target in group.targets)
     if tokens is None or left or evidence.plan.run.carried_over:
         return None
-    others, generated = tokens
-    if others < WORK_SHARE * generated:
+    others, counted, verb = tokens
+    if others < WORK_SHARE * counted:
         return None
-    percent = 100 * others / generated
+    percent = 100 * others / counted
     sentence = (
-        f"{group.place} worked for others, too: it generated {generated:,.0f} tokens in this time, and the answers of this run"
-        f" have {generated - others:,.0f} ({percent:.3g} % are others'). Latencies are longer than those of this load alone:"
-        " keep others away, or measure again"
+        f"{group.place} worked for others, too: it {verb} {counted:,.0f} tokens in this time, and by their usage the answers"
+        f" of this run account for {counted - others:,.0f} ({percent:.3g} % are others'). Latencies are longer than those of"
+        " this load alone: keep others away, or measure again"
     )
     unknown = ["requests of others that ended" if group.counted("requests") is not None else "how many requests it answered"]
-    numbers: dict[str, int | float] = {"generated_tokens": generated, "foreign_tokens": others, "foreign_pct": percent}
+    numbers: dict[str, int | float] = {f"{verb}_tokens": counted, "foreign_tokens": others, "foreign_pct": percent}
     return ForeignWork(_with(sentence, unknown), numbers, LIKELY)
 
 
