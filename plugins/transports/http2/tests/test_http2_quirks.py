@@ -282,6 +282,27 @@ def test_an_idle_connection_that_closed_is_replaced(play: Any) -> None:
     play(script, scene)
 
 
+@pytest.mark.parametrize("says", [b"", goaway(1)])
+def test_a_session_goes_on_where_its_connection_closed(play: Any, says: bytes) -> None:
+    async def script(peer: Any) -> None:
+        stream, _, body = await peer.request()
+        peer.answer(stream, body[5:])
+        peer.write(says)
+
+    async def scene(scene: Any) -> None:
+        for turn in range(3):
+            exchange = scene.exchange(b"%d" % turn, session="one")
+            exchange.final = turn == 2
+            scene.transport.send(exchange)
+            assert await scene.over(exchange) is None and scene.messages(exchange) == [b"%d" % turn]
+            assert exchange.flags & RECONNECTED == (RECONNECTED if turn else 0)
+            while scene.transport.links:
+                await asyncio.sleep(0.001)
+        assert len(scene.peers) == 3
+
+    play(script, scene, sticky=True)
+
+
 def test_windows_of_the_server_hold_a_request_up_and_are_counted(play: Any) -> None:
     async def scene(scene: Any) -> None:
         for _ in range(2):

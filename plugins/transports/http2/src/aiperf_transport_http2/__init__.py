@@ -11,7 +11,7 @@ from time import monotonic_ns
 
 from aiperf.sdk.environment import socket_options
 from aiperf.sdk.model import ErrorDetails
-from aiperf.sdk.transport import Exchange, Shape, Sink, TransportSettings
+from aiperf.sdk.transport import RECONNECTED, Exchange, Shape, Sink, TransportSettings
 from aiperf_http2.grpc import MOST_MESSAGE_BYTES
 from aiperf_transport_sockets.counts import SO_TIMESTAMPNS
 from aiperf_transport_sockets.origins import Origin, origin_key, resolve
@@ -149,6 +149,9 @@ class Http2Transport:
         origin, link = call.head.origin, None
         if self._by_session is not None:
             link = self._by_session.pop(call.exchange.session_id, None)
+            if link is not None and link.room <= 0:  # closed since, or going away
+                call.exchange.flags |= RECONNECTED
+                link = None
         elif self.settings.reuse:
             link = next(iter(self._room.get(origin, ())), None)
         link = link or self._new_link(origin)

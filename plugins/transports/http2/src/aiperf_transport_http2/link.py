@@ -289,6 +289,8 @@ class Link:
 
     def close(self) -> None:
         """Close the connection; its calls are told nothing."""
+        if self.closed:
+            return
         self.closed = True
         self.out.close()
         self.transport.forget(self)
