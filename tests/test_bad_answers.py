@@ -25,10 +25,15 @@ def contracts() -> dict[str, type[EndpointContract]]:
     return found
 
 
+def calls(kind: type[EndpointContract]) -> bool:
+    """Whether the recorded answers are messages of calls; those end with a status, and may have no message at all."""
+    return next(iter(kind.endpoint.capabilities.schemes), "http").startswith("grpc")
+
+
 TYPES = contracts()
 STREAMING = {
     name: kind for name, kind in TYPES.items()
-    if kind.endpoint.capabilities.streaming and kind.endpoint.framing in (ServerSentEvents, Lines)
+    if kind.endpoint.capabilities.streaming and kind.endpoint.framing in (ServerSentEvents, Lines) and not calls(kind)
 }  # fmt: skip
 
 
@@ -85,7 +90,7 @@ def test_an_event_of_more_than_16_mib_is_an_error(name: str) -> None:
     assert answer.error.raw
 
 
-@pytest.mark.parametrize("name", sorted(TYPES))
+@pytest.mark.parametrize("name", sorted(name for name, kind in TYPES.items() if not calls(kind)))
 def test_nothing_at_all_is_no_content(name: str) -> None:
     kind = TYPES[name]
     answer = read(kind, b"\n", streamed=name in STREAMING)

@@ -32,6 +32,7 @@ def test_a_line_is_a_call_that_knows_its_place(tmp_path: Path) -> None:
     ('{"messages":[]}', "messages is no list of objects"), ('{"messages":[1]}', "messages is no list of objects"),
     ('{"messages":[{}],"n":1}', "'n' is no field of a call"), ('{"messages":[{}],"metadata":{"x":1}}', "metadata is no object"),
     ('{"messages":[{}],"waits_ms":[1,2]}', "waits_ms is no list of 1 numbers"),
+    ('{"data":[{"message_generator":"rm x"}]}', "commands of a file are not run"),
     ('{"messages":[{}],"waits_ms":[-1]}', "waits_ms is no list of 1 numbers"), ("{", "no JSON"),
 ])  # fmt: skip
 def test_a_line_that_is_no_call_is_named(line: str, said: str, tmp_path: Path) -> None:

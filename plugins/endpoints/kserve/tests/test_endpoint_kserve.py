@@ -51,6 +51,11 @@ def test_the_tensors_of_each_backend_are_these() -> None:
     assert values(KserveOptions(backend="vllm", deterministic=True), extra={"top_p": 0.5})["sampling_parameters"][1] == sampling
 
 
+def test_several_texts_are_refused() -> None:
+    with pytest.raises(ConfigError, match="kserve sends one text with a request, and one has 2"):
+        Kserve().encode(Turn(("a", "b"), model="m"))
+
+
 def test_a_minimum_needs_a_length() -> None:
     with pytest.raises(ConfigError, match="--output-tokens-mean-deterministic needs an output length"):
         Kserve(EXACT).encode(Turn(("Hi",), model="m"))

@@ -13,6 +13,8 @@ from aiperf_rows.row_files import lines, row_of
 
 PLACE = "place"
 """The extra field of a turn that names its line, for sentences of the endpoint."""
+_GENERATOR = "message_generator"
+"""A field of rows in which the predecessor finds a command."""
 _KEYS = ("messages", "metadata", "waits_ms")
 
 
@@ -39,6 +41,11 @@ def _call(path: Path, number: int, row: dict[str, Any]) -> dict[str, Any]:
         BadDataset: It is no call; the message gives path and line.
     """
     place = f"{path}:{number}"
+    if _GENERATOR in str(row.get("data", row.get("text", ""))):
+        raise BadDataset(
+            f"{place}: the row has a command that makes messages, and commands of a file are not run",
+            'run it yourself, and write its messages as JSON: {"messages": [{…}]}',
+        )
     if unknown := sorted(set(row) - {*_KEYS}):
         raise BadDataset(f"{place}: {unknown[0]!r} is no field of a call", f"a row has {', '.join(_KEYS)}")
     messages, metadata, waits = row.get("messages"), row.get("metadata"), row.get("waits_ms")

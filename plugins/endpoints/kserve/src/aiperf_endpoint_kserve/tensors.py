@@ -38,8 +38,12 @@ def tensors_of(turn: Turn, backend: str, *, deterministic: bool) -> dict[str, An
     """The values of a turn by the names of the inputs that *backend* has, extra inputs last.
 
     Raises:
-        ConfigError: *deterministic* without an output length.
+        ConfigError: *deterministic* without an output length, or several texts.
     """
+    if len(turn.texts) > 1:
+        raise ConfigError(
+            f"kserve sends one text with a request, and one has {len(turn.texts)}", "leave --batch-size-text at 1"
+        )
     if deterministic and turn.max_tokens is None:
         raise ConfigError(
             "--output-tokens-mean-deterministic needs an output length, and a request has none",
