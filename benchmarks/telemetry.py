@@ -164,6 +164,7 @@ class Page(http.server.BaseHTTPRequestHandler):
         pass
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+server.handle_error = lambda *about: None  # a run has ended in the middle of an answer
 print(server.server_address[1], flush=True)
 server.serve_forever()
 """

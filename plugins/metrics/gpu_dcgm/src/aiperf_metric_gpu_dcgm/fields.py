@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from aiperf_gpus.custom import read_custom
 from aiperf_gpus.series import NVIDIA, GpuQuantity
 
 
@@ -34,7 +33,11 @@ def fields(files: Iterable[str] = ()) -> dict[str, Field]:
     Raises:
         ValueError: A file can't be read, or has a bad line.
     """
-    custom = [read_custom(Path(file)) for file in files]
+    custom: list[dict[str, GpuQuantity]] = []
+    for file in files:
+        from aiperf_gpus.custom import read_custom  # few runs have one
+
+        custom.append(read_custom(Path(file)))
     return {name: Field(quantity) for found in custom for name, quantity in found.items()} | _FIELDS
 
 
