@@ -29,7 +29,7 @@ SMALL = {"image_width_mean": 24.0, "image_height_mean": 16.0}
 
 
 def context(entries: int = 4, seed: int = 7, capabilities: Capabilities = CHAT) -> DatasetContext:
-    tokenizer = Bytes() if capabilities.tokenizes_input else None
+    tokenizer = Bytes() if capabilities.tokenizes_input or capabilities.tokens_streamed else None
     return DatasetContext(entries, seed, True, tokenizer, capabilities)
 
 
@@ -384,6 +384,14 @@ def test_an_endpoint_without_such_media_is_named_before_the_run(options: dict[st
         drawn(1, capabilities=text, **options)
     assert caught.value.message == f"{flag} has no use: requests of this endpoint type take text alone"
     assert kind in caught.value.hints[0]
+
+
+def test_a_tokenizer_for_answers_alone_makes_no_texts() -> None:
+    hearing = Capabilities(path="/transcriptions", media_in=("audio",), tokens_streamed=True)
+    (one,) = Synthetic(SyntheticOptions(audio_length_mean=1.0), context(1, capabilities=hearing))
+    assert (one.turns[0].texts, len(one.turns[0].media)) == ((), 1)
+    with pytest.raises(BadDataset, match="--isl has no use: this endpoint type takes no text"):
+        Synthetic(SyntheticOptions(isl=5, audio_length_mean=1.0), context(1, capabilities=hearing))
 
 
 def test_text_options_are_refused_where_text_is_not_taken() -> None:

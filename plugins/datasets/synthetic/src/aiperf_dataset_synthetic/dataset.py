@@ -52,12 +52,14 @@ class Synthetic(Dataset[SyntheticOptions]):
                 use = f"shape them with {', '.join(FLAGS_OF_RANKINGS.values())}" if self._ranks else f"remove {flag}"
                 raise BadDataset(f"{flag} has no use: a request of this endpoint type {where}", use)
         self._pairs = pairs(options.seq_dist) if options.seq_dist is not None else None
-        if context.tokenizer is None:
+        # A tokenizer may be there for the answers alone.
+        tokenizer = None if context.capabilities.tokens_streamed else context.tokenizer
+        if tokenizer is None:
             self._check_without_text()
         self._writer = None
-        if context.tokenizer is not None:
+        if tokenizer is not None:
             in_order = options.corpus_style is not None
-            self._writer = Writer(context.tokenizer, options.prompt_corpus, context.seed, in_order=in_order)
+            self._writer = Writer(tokenizer, options.prompt_corpus, context.seed, in_order=in_order)
         self._parts = range(options.prompt_batch_size if options.has_text and self._writer is not None else 0)
         self._prefix = lru_cache(_CACHED_PREFIXES)(self._made_prefix)
         self._prelude = Prelude(options, context, self._writer)
