@@ -307,3 +307,18 @@ def test_a_data_set_without_tasks_has_none(tmp_path: Path) -> None:
         writer.add(Conversation("c", (Turn(("1 + 1",), expected="2"),)), [[HttpRequest("/", b"{}")]])
     store = Store(tmp_path)
     assert not store.tasked and store.tasks([0, 0], [0, 0]) == [None, None]
+
+
+def test_a_long_body_is_a_view_of_the_file(tmp_path: Path) -> None:
+    long, short = bytes(range(256)) * 4096, b"{}"
+    with StoreWriter(tmp_path) as writer:
+        for number in range(80):
+            request = HttpRequest("/a", short if number == 1 else long)
+            writer.add(Conversation(f"c{number}", (Turn(("t",)),)), [[request]], [1])
+    store = Store(tmp_path)
+    assert store.view(1, 0) == short and isinstance(store.view(1, 0), bytes)
+    first = store.view(0, 0)
+    assert isinstance(first, memoryview)
+    for number in range(2, 80):  # more than is viewed at a time
+        assert store.view(number, 0) == long
+    assert first == long, "a view stays whole when pages are given back"

@@ -58,6 +58,8 @@ _IMAGES, _BLOCKS = 16, 23
 _TABLES = ("entries", "turns", "offsets", "splices")
 _NAMES = (*_TABLES, "bodies", "conversations")
 _FLUSH_BYTES = 1 << 18
+_LONG_BYTES, _MOST_VIEWED_BYTES = 1 << 18, 1 << 26
+"""A body from which on it is not copied; and what is viewed of such bodies before their pages are given back."""
 _PUBLISH_S, _SHAPE_S = 0.02, 1e-5
 _ROOM = 1 << 20
 """The least size of a growing file."""
@@ -336,6 +338,7 @@ class Store:
         self._maps: list[object] = []
         self._made = 0
         self.shapes: list[StoredShape] = []
+        self._viewed = 0
         self.on_shapes: Callable[[], None] = lambda: None
         """Called when *shapes* may have new ones."""
         self.entries = 0
@@ -417,6 +420,24 @@ class Store:
         row = number * self._width
         first, last = self._turns[row - 1] if row else 0, self._turns[row + self._width - 1]
         return self._pool.joined(body, start, self._splices[first:last]) if first < last else body
+
+    def view(self, entry: int, turn: int, model: int = 0) -> bytes | memoryview:
+        """The encoded body, a long one as a view of the file: neither copied nor kept in this process's memory."""
+        if entry >= self.entries:
+            self.grow()
+        number = self._entries[self._places[entry] * _ENTRY] + turn
+        at = number * self._models + model
+        start, end = self._offsets[at - 1] if at else 0, self._offsets[at]
+        bodies, row = self._bodies, number * self._width
+        spliced = self._pool is not None and (self._turns[row - 1] if row else 0) < self._turns[row + self._width - 1]
+        if spliced or end - start < _LONG_BYTES or isinstance(bodies, bytes):
+            return self.body(entry, turn, model)
+        self._viewed += end - start
+        if self._viewed > _MOST_VIEWED_BYTES and hasattr(mmap, "MADV_DONTNEED"):
+            # Pages that were read count as this process's until somebody needs memory: they come back when they are read again.
+            self._viewed = 0
+            bodies.madvise(mmap.MADV_DONTNEED)
+        return memoryview(bodies)[start:end]
 
     def body_bytes(self, entry: int, turn: int) -> int:
         """The length of :meth:`body` for the first model, of an entry that can be read."""

@@ -249,7 +249,7 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
     # changing_bodies, a bool of the class, is optional: where it is true, the body of a later turn may be a bytearray, which
-    # the kernel changes once the exchange is over and its session goes on.  Other transports get a copy.
+    # the kernel changes once the exchange is over and its session goes on, and a long body a memoryview.  Others get a copy.
 
     # sends_parts, a bool of the class, is optional: where it is true, requests may be of several messages (``Shape.parts``);
     # ``Exchange.sent_ns`` is then of the head, and ``Exchange.sent_end_ns`` of the last message.

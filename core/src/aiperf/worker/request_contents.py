@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
@@ -26,12 +27,16 @@ class RequestContents:
         self.turns = turns
         self._plan, self._store, self._shapes, self._prepares = plan, store, turns.shapes, prepares
         self._changes_bodies, self._first_turns_stored = False, not prepares
+        self._stored: Callable[[int, int, int], bytes | memoryview] = store.body
         self.encode_ns = 0
         store.on_shapes = self._add_shapes
 
     def begin(self, phase: PhasePlan, *, changes_bodies: bool) -> None:
         """Serve *phase*.  changes_bodies: the transport takes bodies that change behind the exchange."""
         self._changes_bodies = changes_bodies
+        # Files in forms are long, and stand in the store as they are sent.
+        views = changes_bodies and any(shape.content_type.startswith("multipart/") for shape in self._store.shapes)
+        self._stored = self._store.view if views else self._store.body
         self._first_turns_stored = not (self._prepares or self._plan.data.cache_bust.marks(phase.kind))
 
     def of(self, session: Session, request: int) -> tuple[Any, Shape, Any, ErrorDetails | None]:
@@ -41,7 +46,7 @@ class RequestContents:
         """
         if session.turn == 0 and self._first_turns_stored:
             entry, model = session.entry, session.model
-            return self._store.body(entry, 0, model), self._shapes[session.url][self._store.shape(entry, 0, model)], None, None
+            return self._stored(entry, 0, model), self._shapes[session.url][self._store.shape(entry, 0, model)], None, None
         began_ns = monotonic_ns()
         try:
             whole, shape, shown = self.turns.encode(session, request)
