@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -123,6 +124,7 @@ def transport(draft: Draft, choice: EndpointChoice, urls: Sequence[str]) -> Plug
     if ref is None:
         return None
     chosen = registry.descriptor("transports", ref.name)
+    _check_module(draft, chosen)
     proxies.check(draft, chosen, behind)
     served = _served([chosen])
     if foreign := [scheme for scheme in schemes if scheme not in served]:
@@ -131,6 +133,14 @@ def transport(draft: Draft, choice: EndpointChoice, urls: Sequence[str]) -> Plug
             f"give URLs that one transport serves, or name another with {flag}",
         )
     return ref
+
+
+def _check_module(draft: Draft, transport: Descriptor) -> None:
+    """Refuse a transport whose package lacks a module of others: ``needs_module`` in the capabilities of its manifest."""
+    module, extra = (transport.capabilities.get(name) for name in ("needs_module", "needs_extra"))
+    if isinstance(module, str) and find_spec(module) is None:
+        hint = f"pip install '{extra}'" if extra else "install it"
+        draft.refuse(f"the transport {transport.name!r} needs the Python package {module}, which is not installed", hint)
 
 
 def _served(transports: Iterable[Descriptor], *, own: bool = True) -> set[str]:

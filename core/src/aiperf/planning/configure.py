@@ -82,10 +82,10 @@ def validated(draft: Draft) -> Parts:
     sampling = sources.sampling(draft, source)
     tokenizer, tokenizer_name = sources.tokenizer(draft, choice)
     engine = draft.chosen("engines", draft.kernel.engine, "engine")
-    workers, reducers = processes.counts(draft, engine, planned)
     base_urls, weights = addresses.base_urls(draft, choice)
-    strategy = target.url_strategy(draft, weights, workers)
     transport = addresses.transport(draft, choice, base_urls)
+    workers, reducers = processes.counts(draft, engine, planned, transport)
+    strategy = target.url_strategy(draft, weights, workers)
     plugins = _plugins(
         draft, choice, source, planned, tokenizer=tokenizer, engine=engine, strategy=strategy, transport=transport or _MISSING
     )

@@ -24,14 +24,23 @@ SESSIONS_PER_WORKER = 5_000
 """Sessions that one worker holds at a time with CPU time to spare."""
 
 
-def counts(draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...]) -> tuple[int, int]:
-    """Workers and reducers.  One worker runs limits that workers without shared memory can't count together.
+def counts(
+    draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...], transport: PluginRef | None = None
+) -> tuple[int, int]:  # fmt: skip
+    """Workers and reducers.  One worker runs limits that workers without shared memory can't count together, and a transport
+    with the capability ``one_worker``.
 
     A fixed schedule has one worker: its rate is unknown until the trace is read.
     """
     workers, reducers = 1, 1
     with draft.collected():
         workers, reducers = _from_load(draft.kernel, phases)
+    if transport is not None and draft.registry.descriptor("transports", transport.name).capabilities.get("one_worker"):
+        for field in ("workers", "workers_max"):
+            if (draft.typed(field) and getattr(draft.kernel, field) or 1) > 1:
+                flag, why = draft.flag(field), f"the transport {transport.name!r} has one worker"
+                draft.refuse(f"{flag} {getattr(draft.kernel, field)} is not possible: {why}", f"use {flag} 1")
+        return 1, 1
     if engine is None or workers == 1 or draft.registry.descriptor("engines", engine.name).capabilities.get("shares_memory"):
         return workers, reducers
     together = [phase.name for phase in phases if not phase.paced or phase.concurrency or phase.prefill_concurrency]

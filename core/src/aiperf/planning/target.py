@@ -156,7 +156,8 @@ def target_plan(
         sticky=kernel.connection_reuse is ConnectionReuse.STICKY_USER_SESSIONS, session_header=kernel.session_header,
         preconnect=kernel.preconnect, tls=tls.tls_plan(draft, base_urls),
         url_weights=tuple(1.0 if weight is None else weight for weight in weights),
-        use_server_token_count=kernel.use_server_token_count, extra=extra, per_chunk_usage=kernel.per_chunk_usage,
+        use_server_token_count=kernel.use_server_token_count or choice.can.counts_tokens, extra=extra,
+        per_chunk_usage=kernel.per_chunk_usage,
         setting_names=choice.can.settings, control_urls=control_urls(draft),
     )  # fmt: skip
 

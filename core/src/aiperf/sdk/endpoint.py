@@ -52,6 +52,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     bare ``host:port``.  Without any it takes HTTP: http, https, and what else transports serve for all endpoints.  All URLs of
     a run have one of them, and ``Turn.scheme`` tells which.
     takes_ids: requests have token ids in place of texts (``Turn.ids``, which the build makes): of single turns alone.
+    counts_tokens: answers always carry their token counts, which are taken: as with ``--use-server-token-count``.
     url: the default of ``--url``; "" leaves it http://localhost:8000.
     """
 
@@ -80,6 +81,7 @@ class Capabilities(Struct, frozen=True, omit_defaults=True):
     schemes: dict[str, str] = {}
     url: str = ""
     takes_ids: bool = False
+    counts_tokens: bool = False
     keeps_urls: bool = False
     tokens_streamed: bool = False
 

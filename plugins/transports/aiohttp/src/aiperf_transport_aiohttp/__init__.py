@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
 import weakref
 from functools import partial
 from time import monotonic_ns
-from typing import Any
 
 import aiohttp
 from aiperf import (
@@ -26,16 +23,13 @@ from aiperf.sdk.transport import END_MARKER, REFUSED, connect_error
 from yarl import URL
 
 from aiperf_transport_aiohttp.proxies import proxy_for
-from aiperf_transport_aiohttp.socks import SocksConnector, SocksError, check_installed, socks_of
-from aiperf_transport_aiohttp.tracing import DIALING, Connector, NoTlsError, StampedBody, UnreadError, traced
+from aiperf_transport_aiohttp.sessions import Sessions
+from aiperf_transport_aiohttp.socks import SocksError, check_installed, socks_of
+from aiperf_transport_aiohttp.tracing import DIALING, NoTlsError, StampedBody, UnreadError
 
-_KEEPALIVE_S = 300.0
 _WARM_S = 5.0
 _WARM_AT_ONCE = 64
 """Connections that are opened together ahead of the load."""
-_READ_BYTES = 65536
-_OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-_FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}
 
 
 class _Target:
@@ -83,13 +77,10 @@ class AiohttpTransport:
 
     def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
         self.settings, self.sink, self.loop = settings, sink, loop
-        self._pools: dict[tuple[URL | None, bool], aiohttp.ClientSession] = {}  # by SOCKS proxy, and whether they reuse
+        self._sessions = Sessions(settings, loop, self._connected)
         self._trouble: ErrorDetails | None = None
         self._targets: dict[int, _Target] = {}
         self._flights: set[_Flight] = set()
-        self._own: dict[str, aiohttp.ClientSession] = {}  # by session, if sessions own their connections
-        self._context: ssl.SSLContext | None = None
-        self._closing: set[asyncio.Task[None]] = set()
         self._reads = 0
         self._opened = 0
 
@@ -114,20 +105,11 @@ class AiohttpTransport:
             files = ", ".join(name for name in (plan.ca_file, plan.client_cert, plan.client_key) if name)
             self._trouble = ErrorDetails(f"{files or 'certificates'}: {error.strerror or error}", type=type(error).__name__)
             return
-        self._context = context
-
-    def _shared(self, socks: URL | None, *, reuse: bool) -> aiohttp.ClientSession:
-        """The session of all requests that go this way; one that doesn't *reuse* finds no dead connection again."""
-        session = self._pools.get((socks, reuse))
-        if session is None:
-            if self._context is None:
-                raise _RefusedError(self._trouble or ErrorDetails("the transport is not open", type="RuntimeError"))
-            session = self._pools[socks, reuse] = self._session(self._context, reuse=reuse, socks=socks)
-        return session
+        self._sessions.context = context
 
     async def warm(self, connections: int) -> None:
         """Connections in the pool before the first request; those that can't be opened are left to the requests."""
-        if self._context is None or not self.settings.reuse or self.settings.sticky:
+        if self._sessions.context is None or not self.settings.reuse or self.settings.sticky:
             return
         opened: list[aiohttp.connector.Connection] = []
         try:
@@ -148,7 +130,7 @@ class AiohttpTransport:
 
     async def _connection(self, url: URL) -> aiohttp.connector.Connection:
         proxy = proxy_for(url) if self.settings.trust_env else None
-        pool = self._shared(socks := socks_of(proxy), reuse=True)
+        pool = self._sessions.shared(socks := socks_of(proxy), reuse=True)
         proxy, connector = None if socks is not None else proxy, pool.connector
         assert connector is not None
         # The same request that send() makes, as far as the pool's key goes.
@@ -180,37 +162,7 @@ class AiohttpTransport:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*self._closing)
-        for session in (*self._pools.values(), *self._own.values()):
-            await session.close()
-
-    def _session(self, context: ssl.SSLContext, *, reuse: bool, socks: URL | None) -> aiohttp.ClientSession:
-        about: dict[str, Any] = {"keepalive_timeout": _KEEPALIVE_S} if reuse else {"force_close": True}
-        kind: Any = Connector if socks is None else partial(SocksConnector, proxy=socks)
-        connector = kind(
-            limit=0,
-            ssl=context,
-            family=_FAMILIES.get(self.settings.family, socket.AF_UNSPEC),
-            ttl_dns_cache=int(_KEEPALIVE_S),
-            loop=self.loop,
-            head_s=self.settings.head_s,
-            **about,
-        )
-        session = aiohttp.ClientSession(
-            connector=connector,
-            loop=self.loop,
-            cookie_jar=aiohttp.DummyCookieJar(loop=self.loop),
-            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=self.settings.connect_s, sock_read=None),
-            auto_decompress=False,
-            skip_auto_headers=_OWN_HEADERS,
-            trace_configs=[traced(self._connected)],
-            read_bufsize=_READ_BYTES,
-            max_line_size=self.settings.most_head_bytes,
-            max_field_size=self.settings.most_head_bytes,
-        )
-        # Else aiohttp sends GET and HEAD again, whatever the server has read.
-        session._retry_connection = False
-        return session
+        await self._sessions.close()
 
     def _connected(self, exchange: Exchange) -> None:
         self._opened += 1
@@ -243,35 +195,24 @@ class AiohttpTransport:
             flight.over = True
             self.sink.done(flight.exchange, error)
 
-    def _pooled(self, exchange: Exchange, socks: URL | None) -> aiohttp.ClientSession:
-        """Where the exchange finds its connection."""
-        if not self.settings.sticky or self._context is None:
-            return self._shared(socks, reuse=self.settings.reuse)
-        own = self._own.get(exchange.session_id)
-        if own is None:
-            own = self._own[exchange.session_id] = self._session(self._context, reuse=True, socks=socks)
-        return own
-
     def part(self, session_id: str) -> None:
         """Close a session's own connection."""
-        own = self._own.pop(session_id, None)
-        if own is not None:
-            task = self.loop.create_task(own.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+        self._sessions.part(session_id)
 
     async def _attempts(self, flight: _Flight) -> None:
         exchange = flight.exchange
+        if self._sessions.context is None:
+            raise _RefusedError(self._trouble or ErrorDetails("the transport is not open", type="RuntimeError"))
         socks = self._target(exchange.shape).socks
         try:
-            await self._ask(self._pooled(exchange, socks), flight)
+            await self._ask(self._sessions.of(exchange, socks), flight)
         except UnreadError as error:
             # The server has closed the idle connection, and can't have got the request.  This is the only retry.
             if not exchange.flags & REUSED:
                 raise
             exchange.flags = (exchange.flags | error.flag) & ~REUSED
             exchange.connected_ns = exchange.sent_ns = exchange.sent_end_ns = 0
-            await self._ask(self._shared(socks, reuse=False), flight)
+            await self._ask(self._sessions.shared(socks, reuse=False), flight)
 
     async def _ask(self, session: aiohttp.ClientSession, flight: _Flight) -> None:
         exchange = flight.exchange

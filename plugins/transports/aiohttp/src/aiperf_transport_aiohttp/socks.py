@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _PLAIN = {"socks5": "socks5", "socks5h": "socks5", "socks4": "socks4", "socks4a": "socks4"}
 """What each scheme is without the letter that says who looks names up."""
-_PORT = 1080
+_USUAL_PORT = 1080
+"""Where the proxy's URL names none."""
 
 
 class SocksError(Exception):
@@ -72,7 +73,7 @@ class SocksConnector(Connector):
     def __init__(self, *, proxy: URL, loop: asyncio.AbstractEventLoop, head_s: float, **options: Any) -> None:
         super().__init__(loop=loop, head_s=head_s, resolver=_Unresolved(), **options)
         plain = proxy.with_scheme(_PLAIN[proxy.scheme])
-        self._proxy = plain if plain.explicit_port is not None else plain.with_port(_PORT)
+        self._proxy = plain if plain.explicit_port is not None else plain.with_port(_USUAL_PORT)
 
     async def _connected(
         self, factory: Any, *, addr_infos: Any, req: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout, **about: Any
