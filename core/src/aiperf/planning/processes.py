@@ -37,7 +37,7 @@ def counts(
         workers, reducers = _from_load(draft.kernel, phases)
     if transport is not None and draft.registry.descriptor("transports", transport.name).capabilities.get("one_worker"):
         for field in ("workers", "workers_max"):
-            if (draft.typed(field) and getattr(draft.kernel, field) or 1) > 1:
+            if ((draft.typed(field) and getattr(draft.kernel, field)) or 1) > 1:
                 flag, why = draft.flag(field), f"the transport {transport.name!r} has one worker"
                 draft.refuse(f"{flag} {getattr(draft.kernel, field)} is not possible: {why}", f"use {flag} 1")
         return 1, 1
