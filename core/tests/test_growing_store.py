@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +77,41 @@ def test_new_shapes_reach_readers(tmp_path: Path) -> None:
             store.grow()
         assert [shape.path for shape in shapes] == ["/a", "/b", "/c"]
         assert [store.shape(entry, 0) for entry in range(3)] == [0, 1, 2]
+
+
+def highest_open_file() -> int:
+    return max(int(path.name) for path in Path("/dev/fd").iterdir())
+
+
+@contextmanager
+def open_files_left(left: int) -> Iterator[None]:
+    """In the block, this process may open so many files more."""
+    limits, held = resource.getrlimit(resource.RLIMIT_NOFILE), [os.open(os.devnull, os.O_RDONLY)]
+    while held[-1] < highest_open_file() - 1:  # numbers below are free
+        held.append(os.open(os.devnull, os.O_RDONLY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest_open_file() + left, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def test_a_process_without_open_files_sees_new_entries_later(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path) as writer:
+        add(writer, 0)
+        add(writer, 1)
+        writer.publish()
+        store, grown, tries = Store(tmp_path), False, 0
+        add(writer, 2, "/b")
+        writer.publish()
+        while not grown:
+            with open_files_left(tries):
+                grown = store.grow()
+            assert (seen(store, 0)[:3], store.turns(1) if grown else 1) == (("c0", 1, b"0"), 1)
+            tries += 1
+    assert tries > 2 and seen(store, 1)[0] == "c1"
 
 
 def names(folder: Path) -> set[str]:

@@ -26,6 +26,7 @@ Workers read it with the standard library and msgspec alone.
 
 from __future__ import annotations
 
+import errno
 import math
 import mmap
 import os
@@ -353,14 +354,19 @@ class Store:
             raise BadJournal(f"the data set of {os.fspath(directory)} can't be read: {error}") from error
 
     def grow(self) -> bool:
-        """Look for new entries; whether there are any."""
+        """Look for new entries; whether there are any.  While the process has no open file left, there are none."""
         if self._ready is None:
             return False
         revision, made = divmod(self._ready[0], 1 << _REVISION)
         if made == self._made and revision == self._revision:
             return False
         if revision != self._revision:
-            self._map()
+            try:
+                self._map()
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE) and self._revision >= 0:
+                    return False
+                raise
         self._revision, grown = revision, made > self._made
         self._see(made)
         return grown
@@ -380,10 +386,14 @@ class Store:
 
     def _map(self) -> None:
         about = msgspec.json.decode((self._directory / "dataset.json").read_bytes(), type=_About)
-        *tables, self._bodies, self._conversations = (_mapped(self._directory / f"dataset.{name}") for name in _NAMES)
+        *tables, bodies, conversations = (_mapped(self._directory / f"dataset.{name}") for name in _NAMES)
+        places = None
+        with suppress(FileNotFoundError):
+            places = memoryview(_mapped(self._directory / "dataset.places")).cast("q")
         if self._pool is None:
             with suppress(FileNotFoundError):
                 self._pool = StoredMedia(self._directory)
+        self._bodies, self._conversations = bodies, conversations
         # Unmapping would take milliseconds of a measuring loop; files double in size, so there are few maps.
         self._maps.append((tables, self._bodies, self._conversations))
         self._entries, self._turns, self._offsets, self._splices = (memoryview(table).cast("q") for table in tables)
@@ -392,8 +402,7 @@ class Store:
         self._width, self.counts_add_up = about.turn_fields, about.counts_add_up
         self.repeats, self.settings, self.tasked, self.trees = about.repeats, about.settings, about.tasked, about.trees
         self._rows = len(self._entries) // _ENTRY
-        with suppress(FileNotFoundError):
-            self._places = memoryview(_mapped(self._directory / "dataset.places")).cast("q")
+        self._places = self._places if places is None else places
         if self._ready is None:
             self._see(self._rows)
         self.on_shapes()
