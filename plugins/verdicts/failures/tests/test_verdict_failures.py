@@ -12,8 +12,19 @@ from aiperf.sdk.transport import REFUSED
 from aiperf.sdk.verdict import ErrorSeen
 from aiperf.testing import sample_evidence
 from aiperf_verdict_failures import Failures
+from aiperf_verdict_failures.causes import cause_of
 from aiperf_verdict_failures.contract import FailuresContract
 from msgspec.structs import replace
+
+
+def test_a_server_without_infer_stream_is_told_where_triton_streams() -> None:
+    plan = sample_evidence().plan
+    endpoint = replace(plan.plugins.endpoint, name="kserve")
+    plan = replace(
+        plan, plugins=replace(plan.plugins, endpoint=endpoint), target=replace(plan.target, streaming=True, urls=("http://h:80",))
+    )
+    kind, sentence = cause_of(ErrorDetails('{"error":"Not Found"}', "Not Found", 404), plan)
+    assert (kind, "-u grpc://HOST:8001, or with --endpoint-type generate" in sentence) == ("no_route", True)
 
 
 class TestItKeepsTheContract(FailuresContract):
@@ -41,6 +52,8 @@ def api_error(message: str, code: str) -> str:
         (seen('{"error": "model \'m\' not found"}', 404), "unknown_model", "no model"),
         (seen('{"detail": "Not Found"}', 404), "no_route", "--endpoint gives another path; it says: Not Found"),
         (seen("", 405), "no_route", "(405)"),
+        (seen("nothing here", 501, kind="UNIMPLEMENTED"), "no_method", "has no method"),
+        (seen("Request for unknown model: 'm' is not found"), "unknown_model", "no model"),
         (seen(api_error("The model does not support Embeddings API", "400"), 400), "other_task", "--endpoint-type"),
         (seen("The model does not support Chat Completions API", 404), "other_task", "it says: The model does not support"),
         (seen("This server does not support embeddings. Start it with `--embeddings`", 501), "other_task", "-m; it says: This"),

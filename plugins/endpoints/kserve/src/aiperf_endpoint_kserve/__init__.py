@@ -19,7 +19,8 @@ from aiperf_endpoint_kserve.asking import CONTENT_TYPE, SERVICE
 from aiperf_endpoint_kserve.options import KserveOptions
 from aiperf_endpoint_kserve.tensors import Listed, tensor, tensors_of
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(f"aiperf.{__name__}")
+"""Below the kernel's logger, whose lines stand in the log of the run."""
 _JSON = frozenset(b'{[<" \t\r0123456789-tfn')
 """First bytes of JSON, and of pages; a message of the protocol begins with another."""
 

@@ -66,7 +66,8 @@ def _over_http(ask: Ask, model: str) -> _Metadata | None:
     """
     reply = ask(HttpRequest(f"/v2/models/{quote(model, safe='')}", b"", method="GET"))
     try:
-        if reply.status == NOT_FOUND and model in (said := str(msgspec.json.decode(reply.body)["error"])):
+        said = msgspec.json.decode(reply.body)["error"] if reply.status == NOT_FOUND else ""
+        if isinstance(said, str) and "model" in said.lower() and model in said.replace("'", " ").split():
             raise _no_model(ask, model, said)
         return _read(reply.body) if 200 <= reply.status < 300 else None
     except (msgspec.DecodeError, LookupError, TypeError):

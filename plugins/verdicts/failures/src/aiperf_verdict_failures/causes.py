@@ -114,9 +114,21 @@ def _place(plan: Plan) -> str:
 
 
 def _route(error: ErrorDetails, plan: Plan) -> str:
+    if plan.plugins.endpoint.name == "kserve" and plan.target.streaming and plan.target.scheme.startswith("http"):
+        return (
+            f"the server at {_urls(plan)} has no infer_stream ({error.code}), which MLServer has: Triton streams over gRPC, at"
+            f" -u grpc://HOST:8001, or with --endpoint-type generate{_said(error)}"
+        )
     return (
         f"the server has nothing at {_place(plan)} ({error.code}): is {_urls(plan)} its base address, and --endpoint-type what"
         f" it speaks? --endpoint gives another path{_said(error)}"
+    )
+
+
+def _no_method(error: ErrorDetails, plan: Plan) -> str:
+    return (
+        f"the server at {_urls(plan)} has no method {_place(plan)} (UNIMPLEMENTED): is this the port of that service, and"
+        f" --endpoint-type what it speaks?{_said(error)}"
     )
 
 
@@ -368,7 +380,9 @@ _RULES = (
     _Rule("old_length_name", (400, 422), _OLD_NAME, _old_name),
     _Rule("other_task", (400, 404, 405, 501), _TASK, _other_task),
     _Rule("unknown_model", (400, 404, 422), _MODEL, _model),
-    _Rule("no_route", (404, 405), "", _route),
+    _Rule("unknown_model", (), r"^Request for unknown model: ", _model),  # in a stream of Triton
+    _Rule("no_route", (404, 405), "", _route, type="^(?!NOT_FOUND)"),
+    _Rule("no_method", (501,), "", _no_method, type="^UNIMPLEMENTED$"),
     _Rule("too_large", (413,), "", _large),
     _Rule("rate_limited", (429,), "", _limited),
     _Rule("unknown_authority", (), r"(?i)self[- ]signed certificate|unable to get (local )?issuer", _certificate),
