@@ -138,6 +138,21 @@ def test_a_file_without_descriptors_is_refused(data: bytes | None, said: str, tm
         endpoint(descriptors=path).prepare(Reflecting("v1"))
 
 
+@pytest.mark.parametrize(("reply", "reason"), [
+    (Reply(200, messages=(b"\x08\x01",)), None), (AskError("no such service", code=501), None),
+    (Reply(200, messages=(b"\x08\x02",)), "its health check says NOT_SERVING"),
+    (Reply(200, messages=(b"\x08",)), "its health check gives another message"),
+])  # fmt: skip
+def test_a_server_is_ready_as_its_health_check_says(reply: Reply | AskError, reason: str | None) -> None:
+    class Checked(Reflecting):
+        def __call__(self, request: HttpRequest, *, timeout_s: float = ASK_S) -> Reply:
+            if isinstance(reply, AskError):
+                raise reply
+            return reply
+
+    assert endpoint().unready(Checked("v1")) == reason
+
+
 def test_each_answer_is_content_and_a_call_without_any_is_good() -> None:
     reader = endpoint().reader()
     assert reader.feed([echo.Said(text="a").SerializeToString(), b""], [None] * 2) == [

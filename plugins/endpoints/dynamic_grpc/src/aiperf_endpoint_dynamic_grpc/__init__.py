@@ -86,6 +86,12 @@ class DynamicGrpc(Endpoint[DynamicGrpcOptions]):
         named(data, self._name, "the server" if self.options.grpc_descriptors is None else str(self.options.grpc_descriptors))
         return {"descriptors": b64encode(data).decode()}
 
+    def unready(self, ask: Ask) -> str | None:
+        """By the health check of gRPC; a server without one is ready when it answers."""
+        from aiperf_endpoint_dynamic_grpc.descriptors import unhealthy
+
+        return unhealthy(ask)
+
     def method(self) -> Method:
         """The method, by its descriptors.
 

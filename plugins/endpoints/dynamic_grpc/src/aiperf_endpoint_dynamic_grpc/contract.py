@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiperf import BadResponse, Turn
+from aiperf.sdk.asking import Reply
 from aiperf.testing import EndpointContract
 from aiperf_rpc.protos import echo
 
@@ -20,6 +21,7 @@ class DynamicGrpcContract(EndpointContract):
     turn = Turn(extra={"messages": [{"text": "a b"}]}, row_extra={"messages": [{"text": "a b"}]})
     transcript = (echo.Said(text="a").SerializeToString(), echo.Said(text="b", number=1).SerializeToString())
     answer = '{"text": "a"}\n{"text": "b", "number": "1"}\n'
+    ready = (Reply(200, messages=(b"\x08\x01",)),)
     garbage = (b"\x0a\xff", b"\xff\xfe\x00", b"\x00")
 
     def test_an_error_in_band_is_a_bad_response_in_the_servers_words(self) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aiperf import ConfigError
-from aiperf.sdk.asking import Ask
+from aiperf import ConfigError, HttpRequest
+from aiperf.sdk.asking import Ask, AskError
+from aiperf_rpc.calls import CONTENT_TYPE
 from aiperf_rpc.methods import Method, MethodError, method_of, read_set, set_of
+from aiperf_rpc.pool import DecodeError
+from aiperf_rpc.protos.health import HealthCheckResponse
 from aiperf_rpc.reflected import NoReflectionError, reflected
 
 
@@ -45,6 +48,26 @@ def descriptors(ask: Ask, name: str, path: Path | None) -> bytes:
         ) from error
     except MethodError as error:
         raise ConfigError(f"--grpc-method {name}: {error}", "name a method of the server at " + ask.url) from error
+
+
+def unhealthy(ask: Ask) -> str | None:
+    """Why the server's own health check says that it isn't ready; None where it is, or has no such check.
+
+    Raises:
+        AskError: The server gives no answer.
+    """
+    try:
+        reply = ask(HttpRequest("/grpc.health.v1.Health/Check", b"", content_type=CONTENT_TYPE))
+        status = HealthCheckResponse.FromString(reply.messages[0]).status if reply.messages else HealthCheckResponse.UNKNOWN
+    except AskError as error:
+        if error.code in (404, 501):
+            return None
+        raise
+    except DecodeError:
+        return "its health check gives another message"
+    if status == HealthCheckResponse.SERVING:
+        return None
+    return f"its health check says {HealthCheckResponse.ServingStatus.Name(status)}"
 
 
 def named(data: bytes, name: str, whose: str) -> Method:
