@@ -291,6 +291,22 @@ HELD = {
         "test_endpoint_dynamic_grpc.py::test_several_messages_are_parts_with_their_waits",
         "test_endpoint_dynamic_grpc.py::test_a_row_that_is_no_call_of_the_method_is_named",
     ),
+    "`--endpoint-type tensorrtllm_engine`": (
+        "test_engine_runs.py::test_an_engine_is_loaded_once_and_measured",
+        "test_endpoint_tensorrtllm_engine.py::test_a_request_that_the_library_does_not_take_is_an_error",
+    ),
+    "`--url unix:///PATH`": (
+        "test_local_sockets.py::test_a_socket_of_this_machine_is_measured",
+        "test_transport_local.py::test_events_of_one_read_may_all_have_come_earlier",
+    ),
+    "`--server-control-url`": (
+        "test_configure.py::test_another_server_serves_what_is_no_load",
+        "test_hook_server_control.py::test_what_is_asked_over_http_needs_such_a_server",
+    ),
+    "a proxy that speaks SOCKS": (
+        "test_socks.py::test_requests_go_through_the_proxy_on_one_connection",
+        "test_socks.py::test_without_the_extra_a_socks_proxy_is_refused",
+    ),
     "`payload` rows of a trace": ("test_dataset_mooncake_trace.py::test_chats_and_bodies_are_sent_as_they_are",),
     "session and request ids": ("test_wrong_numbers.py::test_ids_are_of_this_run_alone",),
     "waiting for a slot": (
