@@ -105,11 +105,10 @@ class Link:
                     continue
                 call.begun = True
                 error = call.data(event, self.transport, kernel_ns, read_ns)
-                if call.pieces:
-                    if error is not None or event.end:
-                        call.flush(self.transport, kernel_ns, read_ns, hidden)
-                    elif len(call.pieces) == 1:
-                        touched.append(call)
+                if error is not None or event.end:
+                    call.flush(self.transport, kernel_ns, read_ns, hidden)
+                elif len(call.pieces) == 1:
+                    touched.append(call)
                 if error is not None:
                     self._fail(call, error)
                 elif event.end:
@@ -117,15 +116,14 @@ class Link:
             else:
                 self._other(event, kernel_ns, read_ns, hidden)
         for call in touched:
-            if call.pieces and not call.over:
+            if not call.over:
                 call.flush(self.transport, kernel_ns, read_ns, hidden)
         if self.out.wanted:
             self.flush()
 
     def _hidden(self, events: list[Event]) -> int:
         """Segments merged into the last read, where it has several pieces of answers."""
-        several = sum(type(event) is DataReceived for event in events) > 1
-        hidden = self.wire.merged_segments() if several else 0
+        hidden = self.wire.merged_segments() if sum(type(event) is DataReceived for event in events) > 1 else 0
         self.transport.coalesced_reads += hidden > 0
         return hidden
 
