@@ -21,6 +21,8 @@ from aiperf_command_simulate.dialect import AskError, Dialect, Opened, Piece, Us
 from aiperf_command_simulate.dialects import Routes, found, pick
 from aiperf_command_simulate.faults import Faults
 from aiperf_command_simulate.http1 import Request
+from aiperf_command_simulate.jobs import Jobs
+from aiperf_command_simulate.truth import Record
 from aiperf_command_simulate.words import Wording
 from aiperf_reducer_columns.reduce.answer import read_answer
 
@@ -77,7 +79,8 @@ def stream(endpoint: Endpoint[Any], routes: Routes) -> list[bytes] | None:
     except AskError:
         return None
     frame, wording = dialect.framing("lf", Faults()), Wording(3)
-    writer = dialect.writer(Opened(1, 1_800_000_000, "m1", ask, Faults(), frame))
+    record = Record(1, 1, sent.path, None, None, 0, 0)
+    writer = dialect.writer(Opened(1, 1_800_000_000, "m1", ask, Faults(), frame, record, Jobs(0, 0)))
     usage = Usage(5, CHUNKS)
     reads = [writer.begin(5) + writer.opening(0)]
     for n in range(CHUNKS):

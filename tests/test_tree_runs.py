@@ -21,7 +21,7 @@ _ROWS = (
 )  # fmt: skip
 
 
-def _run(tmp_path: Path, *words: object) -> tuple[list[dict[str, Any]], Program, Any]:
+def _run(tmp_path: Path, *words: str | float | Path) -> tuple[list[dict[str, Any]], Program, Any]:
     (tmp_path / "trees.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
     with running(truth_bodies=True, first_token_ms=5, decode_ms=1, decode_batch_us=0) as simulator:
         program = Program(tmp_path)

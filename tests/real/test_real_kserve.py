@@ -164,7 +164,7 @@ def test_any_method_is_called_by_descriptors_where_reflection_is_off(server: Ser
 
     (tmp_path / "kserve.binpb").write_bytes(set_of([FileDescriptorProto.FromString(kserve.DESCRIPTOR.serialized_pb)]))
     (tmp_path / "calls.jsonl").write_text('{"messages":[{"name":"echo"}]}\n')
-    words = [
+    words: list[str | float | Path] = [
         "profile", "-m", "m", "--url", f"127.0.0.1:{port_of(server) + 1}", "--endpoint-type", "dynamic_grpc", "--grpc-method",
         "inference.GRPCInferenceService/ModelReady", "--input-file", tmp_path / "calls.jsonl", "--request-count", 10, "--ui",
         "none", "--export-outputs-json",

@@ -10,6 +10,8 @@ from aiperf_command_simulate.dialect import Ask, AskError, Dialect, Opened, Piec
 from aiperf_command_simulate.dialects import Routes, found, pick
 from aiperf_command_simulate.faults import Faults
 from aiperf_command_simulate.http1 import Request
+from aiperf_command_simulate.jobs import Jobs
+from aiperf_command_simulate.truth import Record
 
 ROUTES = Routes(found())
 USAGE = Usage(5, 2, 1)
@@ -32,8 +34,9 @@ def written(
     dialect, ask = routed(path, body, **headers)
     faults = Faults()
     opened = Opened(
-        number=7, created_s=0, model=ask.model, ask=ask, faults=faults, frame=dialect.framing("lf", faults), call=call
-    )
+        number=7, created_s=0, model=ask.model, ask=ask, faults=faults, frame=dialect.framing("lf", faults), call=call,
+        record=Record(7, 1, path, None, None, 0, 0), jobs=Jobs(0, 0),
+    )  # fmt: skip
     writer = dialect.writer(opened)
     if whole:
         return writer.whole([*pieces], USAGE)
