@@ -19,8 +19,6 @@ _ATTRIBUTES = struct.Struct("IIQiIQQQ")
 
 LOWEST_NICE = 19
 """The priority of a session that gets what others leave."""
-_TRIES = 5
-"""Writes of a priority until one is taken; then the session keeps the usual one."""
 _AGAIN_S = 0.11
 """Linux lets users without privileges set the priority of a session ten times a second, all of them together."""
 
@@ -42,8 +40,10 @@ def ask_for_short_slices() -> bool:
     return bool(ctypes.CDLL(None, use_errno=True).syscall(number, 0, attributes, 0) == 0)
 
 
-def work_apart(nice: int = LOWEST_NICE) -> None:
+def work_apart(nice: int = LOWEST_NICE, *, tries: int = 5) -> bool:
     """Have a session of one's own, of the priority *nice*, -20 to 19, on Linux; elsewhere nothing happens.
+
+    *tries*: of setting the priority, with 0.11 s between them.  False: the system has put it off, and it may be set later.
 
     Linux shares the cores among sessions first (autogroups), whatever the priorities in them: what a process at idle priority
     uses is taken from the server and the processes of its run, unless its session comes last.  A process that has asked for
@@ -51,17 +51,17 @@ def work_apart(nice: int = LOWEST_NICE) -> None:
     terminal reaches it, and there is no ``/dev/tty``.
     """
     if sys.platform != "linux":
-        return
+        return True
     with contextlib.suppress(OSError):
         if os.getpgrp() == os.getpid():
             os.setpgid(0, os.getpgid(os.getppid()))  # the leader of a group can't begin a session
         os.setsid()
-    if os.getsid(0) != os.getpid():
-        return
-    for _ in range(_TRIES):
-        if set_session_nice(os.getpid(), nice) is not None:
-            return
+    while set_session_nice(os.getpid(), nice) is None:
+        tries -= 1
+        if not tries:
+            return False
         time.sleep(_AGAIN_S)
+    return True
 
 
 def set_session_nice(pid: int, nice: int = LOWEST_NICE) -> bool | None:

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from aiperf.parts.journal import load_end
-from aiperf.parts.processes import ask_for_short_slices, cpus, level_with_parent, work_apart
+from aiperf.parts.processes import ask_for_short_slices, cpus, level_with_parent, set_session_nice, work_apart
 from aiperf.sdk.reducer import Ended, Live, ReducerJob, RunningReduction
 from aiperf.sdk.snapshot import Snapshot, VerdictSoFar
 
@@ -45,7 +45,7 @@ class ColumnsReduction(RunningReduction):
         self._reductions: list[Reduction] | None = None
         self._merged: Merging | None = None
         self._trouble: str | None = None
-        self._preloaded = False
+        self._preloaded, self._apart = False, True
         self._so_far = VerdictsSoFar(job.plan, job.journal)
         # Where workers, reducers, server and parent share cores, even idle time costs: caches and memory are shared.
         # On two cores a worker at its limit sent 65,000 requests/s with the reducer stopped, 47,000 beside it.
@@ -62,7 +62,7 @@ class ColumnsReduction(RunningReduction):
         # one never has it.
         if load_end(self.journal) is None:
             ask_for_short_slices()
-            work_apart(_NICE)
+            self._apart = work_apart(_NICE, tries=1)  # the load waits for this process
             _schedule(os.SCHED_IDLE)
 
     def _begun(self, *, exporting: bool = True) -> ShardReducer:
@@ -107,6 +107,8 @@ class ColumnsReduction(RunningReduction):
             return _IDLE_MS
         if not self._preloaded:
             self._preload_report()
+        if not self._apart:
+            self._apart = set_session_nice(os.getpid(), _NICE) is not None
         began = time.monotonic()
         try:
             progressed = self.reducer.step(_SHARED_STEP_S if self._crowded else _STEP_S)
@@ -173,6 +175,7 @@ class ColumnsReduction(RunningReduction):
     def _reduce_rest(self) -> None:
         _schedule(os.SCHED_OTHER)
         level_with_parent(os.getpid())
+        self._apart = True
         run, end = self.job.plan.run, load_end(self.journal)
         if self.reducer.unread > _WORTH_BYTES:
             self.reducer.put_off_rows()
