@@ -113,7 +113,7 @@ def _said(
         unknown.append(f"the whole phase ({lack})")
     sentence = (
         f"requests spent {share:.0f} % of their {what} in the queue of {where}: {waited.mean_ms:,.0f} of {whole.mean_ms:,.0f}"
-        f" ms on average{_load(running, waiting)}{asked}. These times are more of the load than of the model: {hint}, or let"
+        f" ms on average{_load(running, waiting)}{asked}. That part is of the load, not of the model: {hint}, or let"
         " the server compute more requests at a time"
     )
     sentence += f"; not known: {', '.join(unknown)}" if unknown else ""

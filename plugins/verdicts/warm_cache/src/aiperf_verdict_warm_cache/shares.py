@@ -150,11 +150,11 @@ def _foreign(evidence: Evidence, hits: _Hits) -> Told | None:
         return None
     own = max(0.0, hits.cached - hits.foreign)
     cause = "an earlier run" if not evidence.plan.run.study_id else "an earlier run of this study, with the same prompts,"
-    most = f"; at most {100 * own / hits.tokens:.2g} % more were this run's own prefixes" if own > 0.005 * hits.tokens else ""
+    most = f" (at most {100 * own / hits.tokens:.2g} % more were this run's own prefixes)" if own > 0.005 * hits.tokens else ""
     sentence = (
-        f"the server had {100 * share:.0f} % of the prompt tokens in its prefix cache before this run sent them,"
-        f" {hits.what}{most}: {cause} or another client left them there, and time to first token is that of a warm cache."
-        " Empty the cache (--reset-kv-cache), or send other prompts (--random-seed, --cache-bust first_turn_prefix)"
+        f"the server had {100 * share:.0f} % of the prompt tokens in its prefix cache before this run sent them, {hits.what}:"
+        f" {cause} or another client left them there, and time to first token is that of a warm cache{most}. Empty the cache"
+        " (--reset-kv-cache), or send other prompts (--random-seed, --cache-bust first_turn_prefix)"
     )
     unknown = list(hits.unknown)
     if not hits.prompts.known:
