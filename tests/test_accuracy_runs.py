@@ -60,6 +60,26 @@ def test_repeats_are_counted_by_problem_and_graded_again(aiperf: Program, tmp_pa
         assert check(copy, schemas(registry), registry).faults == []
 
 
+def test_grades_are_the_same_for_any_number_of_workers_and_reducers(aiperf: Program, tmp_path: Path) -> None:
+    rows = [{"question": f"What is {number} plus 1?", "answer": f"So it is\n#### {number + 1}"} for number in range(40)]
+    known = [{"question": row["question"], "answer": row["answer"].split()[-1]} for row in rows]
+    file, answers = write(tmp_path / "problems.jsonl", rows), write(tmp_path / "answers.jsonl", known)
+    graded = []
+    for workers, reducers in ((1, 1), (3, 2)):
+        aiperf.environment["AIPERF_WORKERS"] = str(workers)
+        with running(answers=answers, answer_form="hashes", right=0.5, seed=5, decode_ms=1) as server:
+            done = aiperf(
+                "profile", "--model", "m", "--url", server.url, "--endpoint-type", "chat", "--tokenizer", "builtin", "--ui",
+                "none", "--accuracy-benchmark", "gsm8k", "--accuracy-data", file, "--concurrency", 6, "--workers-max", workers,
+                "--record-processors", reducers, "--artifact-dir", tmp_path / str(workers),
+            )  # fmt: skip
+        assert done.code == 0, done.err
+        lines = [json.loads(line) for line in (tmp_path / str(workers) / "accuracy_export.jsonl").read_text().splitlines()]
+        assert len({line["worker_id"] for line in lines}) == workers
+        graded.append(sorted((line["problem_id"], line["passed"], line["actual"], line["explanation"]) for line in lines))
+    assert graded[0] == graded[1] and {passed for _, passed, *_ in graded[0]} == {True, False}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.98])
 def test_the_interval_of_a_run_holds_what_the_server_is(aiperf: Program, tmp_path: Path, share: float) -> None:
