@@ -43,6 +43,18 @@ class Method:
             raise MethodError(f"no {self.asked}: {_first_line(error)}") from error
         return message.SerializeToString(deterministic=True)
 
+    def checked(self, data: bytes) -> bytes:
+        """A serialized message to the server, as it is.
+
+        Raises:
+            MethodError: It isn't of the type.
+        """
+        try:
+            self._asked.FromString(data)
+        except DecodeError as error:
+            raise MethodError(f"no {self.asked}") from error
+        return data
+
     def text_of(self, data: bytes) -> str:
         """An answer as JSON in one line.
 

@@ -72,6 +72,15 @@ def test_several_messages_are_parts_with_their_waits() -> None:
     assert [part.after_s for part in encoded(endpoint("Up"), turn({"text": "a"}, waits_ms=[5])).parts] == [0.005]
 
 
+def test_serialized_messages_are_sent_as_they_are() -> None:
+    row = {"raw_messages": ["CgFh", "CgFi"], "place": "line 1"}
+    request = encoded(endpoint("Both"), Turn(extra=row, row_extra=row))
+    assert [part.data for part in request.parts] == [b"\n\x01a", b"\n\x01b"]
+    row["raw_messages"] = ["Cv8="]
+    with pytest.raises(ConfigError, match=r"line 1: no aiperf\.simulate\.Said"):
+        endpoint("Both").encode(Turn(extra=row, row_extra=row))
+
+
 def test_extra_inputs_are_fields_of_each_message() -> None:
     row = turn({"text": "a"})
     both = Turn(extra={**row.extra, "times": 3}, row_extra=row.row_extra, run_extra={"times": 3, "text": "x"})

@@ -11,14 +11,17 @@ from aiperf import BadDataset, Conversation, Dataset, Turn
 from aiperf_dataset_synthetic.text import conversation_id
 from aiperf_rows.row_files import lines, row_of
 
+from aiperf_dataset_grpc_messages.commands import command_of, messages_of
+from aiperf_dataset_grpc_messages.options import GrpcMessagesOptions
+
 PLACE = "place"
 """The extra field of a turn that names its line, for sentences of the endpoint."""
-_GENERATOR = "message_generator"
-"""A field of rows in which the predecessor finds a command."""
+RAW = "raw_messages"
+"""The extra field with messages that are serialized already, in base64."""
 _KEYS = ("messages", "metadata", "waits_ms")
 
 
-class GrpcMessages(Dataset[None]):
+class GrpcMessages(Dataset[GrpcMessagesOptions]):
     """Lines of a file, each a call: its messages in the JSON of protocol buffers, metadata, and a wait before each message."""
 
     @classmethod
@@ -30,22 +33,28 @@ class GrpcMessages(Dataset[None]):
         if path is None:
             raise BadDataset("this data set reads a file, and the run has none", "add --input-file")
         for at, (number, line) in enumerate(lines(path)):
-            turn = Turn(extra=_call(path, number, row_of(path, number, line)))
+            row, place = row_of(path, number, line), f"{path}:{number}"
+            command = command_of(row)
+            made = _call(place, row) if command is None else self._made(command, place)
+            turn = Turn(extra={**made, PLACE: f"line {number}"})
             yield Conversation(conversation_id(self.context, at), (turn,), alone=True)
 
 
-def _call(path: Path, number: int, row: dict[str, Any]) -> dict[str, Any]:
+    def _made(self, command: str, place: str) -> dict[str, Any]:
+        if not self.options.allow_commands:
+            raise BadDataset(
+                f"{place}: the row has a command that makes messages, and commands of a file are not run",
+                'write its messages as JSON, {"messages": [{…}]}, or let it run with --grpc-allow-commands',
+            )
+        return {RAW: messages_of(command, place)}
+
+
+def _call(place: str, row: dict[str, Any]) -> dict[str, Any]:
     """The row as the endpoint takes it.
 
     Raises:
         BadDataset: It is no call; the message gives path and line.
     """
-    place = f"{path}:{number}"
-    if _GENERATOR in str(row.get("data", row.get("text", ""))):
-        raise BadDataset(
-            f"{place}: the row has a command that makes messages, and commands of a file are not run",
-            'run it yourself, and write its messages as JSON: {"messages": [{…}]}',
-        )
     if unknown := sorted(set(row) - {*_KEYS}):
         raise BadDataset(f"{place}: {unknown[0]!r} is no field of a call", f"a row has {', '.join(_KEYS)}")
     messages, metadata, waits = row.get("messages"), row.get("metadata"), row.get("waits_ms")
@@ -60,7 +69,7 @@ def _call(path: Path, number: int, row: dict[str, Any]) -> dict[str, Any]:
                 f"{place}: waits_ms is no list of {len(messages)} numbers, a wait in ms before each message",
                 f'write "waits_ms": [{", ".join("0" for _ in messages)}], or leave it away',
             )
-    return {**{name: value for name, value in row.items() if value is not None}, PLACE: f"line {number}"}
+    return {name: value for name, value in row.items() if value is not None}
 
 
-__all__ = ["PLACE", "GrpcMessages"]
+__all__ = ["PLACE", "RAW", "GrpcMessages"]

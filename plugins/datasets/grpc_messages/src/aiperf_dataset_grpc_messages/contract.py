@@ -9,6 +9,7 @@ from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 
 from aiperf_dataset_grpc_messages import GrpcMessages
+from aiperf_dataset_grpc_messages.options import GrpcMessagesOptions
 
 
 class GrpcMessagesContract(DatasetContract):
@@ -21,4 +22,4 @@ class GrpcMessagesContract(DatasetContract):
         self.file.write_text("".join(f'{{"messages": [{{"text": "{number}"}}]}}\n' for number in range(5)))
 
     def make(self, entries: int, seed: int) -> GrpcMessages:
-        return GrpcMessages(None, DatasetContext(entries, seed, True, None, Capabilities(), self.file))
+        return GrpcMessages(GrpcMessagesOptions(), DatasetContext(entries, seed, True, None, Capabilities(), self.file))

@@ -121,14 +121,15 @@ class DynamicGrpc(Endpoint[DynamicGrpcOptions]):
 
         row = turn.row_extra
         place = f"{row['place']}: " if "place" in row else ""
-        if "messages" not in row:
+        if "messages" not in row and "raw_messages" not in row:
             raise ConfigError(
                 "dynamic_grpc sends the messages of a file, and the run has none",
                 'give --input-file with rows such as {"messages": [{…}]}',
             )
         method = self.method()
         try:
-            messages = [method.encoded({**turn.run_extra, **each}) for each in row["messages"]]
+            messages = [method.encoded({**turn.run_extra, **each}) for each in row.get("messages", ())]
+            messages += [method.checked(b64decode(each)) for each in row.get("raw_messages", ())]
         except MethodError as error:
             raise ConfigError(f"{place}{error}", "each object of messages is the JSON form of the method's input") from error
         if len(messages) > 1 and not method.several_in:
