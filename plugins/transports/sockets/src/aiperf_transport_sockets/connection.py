@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 _TIMESPEC = struct.Struct("qq")
 """Ancillary data of a read where SO_TIMESTAMPNS is set: seconds and ns of the wall clock."""
 READ_BYTES = 65536
-WRITE_BYTES = 65536
+WRITE_BYTES, BEGIN_BYTES = 1 << 16, 1 << 14
+"""The most that is written at once; and with the head of a longer body: many may begin in one turn of the loop."""
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _UPGRADE_REFUSED = ErrorDetails("the server wants to switch protocols", type="UpgradeRefused")
 CLOSED_EARLY = "the server closed the connection before a whole answer was in"
@@ -164,7 +165,7 @@ class Connection:
         if len(body) <= WRITE_BYTES:
             data = memoryview(start + body)
         else:  # a long body is not copied
-            whole, room = memoryview(body), max(0, WRITE_BYTES - len(start))
+            whole, room = memoryview(body), max(0, BEGIN_BYTES - len(start))
             data, self.behind = memoryview(start + whole[:room]), whole[room:]
         exchange.sent_ns = monotonic_ns()
         if not exchange.connected_ns:
