@@ -1039,6 +1039,15 @@ def test_a_bare_address_is_of_the_types_first_scheme(aiperf: Program, calls: Cal
     assert not calls.server.calls
 
 
+def test_resets_go_to_the_http_server_that_is_named(aiperf: Program, calls: CallServer, simulator: Simulator) -> None:
+    alone = framed(aiperf, calls, "--reset-kv-cache")
+    assert alone.code == 1 and f"--reset-kv-cache asks over HTTP, and {calls.server.url} is none" in alone.err, alone.err
+    assert not calls.server.calls
+    done = framed(aiperf, calls, "--reset-kv-cache", "--server-control-url", simulator.url)
+    assert done.code == 0, done.err
+    assert len(calls.server.calls) == 6 and done.json()["input_config"]["endpoint"]["control_urls"] == [simulator.url]
+
+
 def test_a_url_of_another_protocol_is_refused_for_the_endpoint(aiperf: Program, calls: CallServer) -> None:
     done = aiperf("profile", "--url", "frames://localhost:1", *RUN)
     said = "'frames://localhost:1' has the scheme 'frames', and the endpoint type 'chat' takes http"
@@ -1046,7 +1055,7 @@ def test_a_url_of_another_protocol_is_refused_for_the_endpoint(aiperf: Program, 
     mixed = aiperf("profile", "--endpoint-type", "framed", "--url", "frames://localhost:1", "--url", "http://localhost:1", *RUN)
     assert mixed.code == 1 and "are made for one of them" in mixed.err, mixed.err
     unknown = aiperf("profile", "--url", "telex://localhost:1", *RUN)
-    assert unknown.code == 1 and "has the scheme 'telex'; only frames, http" in unknown.err
+    assert unknown.code == 1 and "has the scheme 'telex'; only " in unknown.err and "frames" in unknown.err
     assert not calls.server.calls
 
 
