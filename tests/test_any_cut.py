@@ -88,11 +88,11 @@ def _timing(row: int) -> str | None:
 
 def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary:
     """The summary that the batches of each of some reducers come to."""
-    installed = [one.ref for one in Registry.discover().all("metrics")]
-    options = {
-        "metrics:goodput": EncodedOptions("aiperf_metric_goodput.options:GoodputOptions", {"goodput": SLOS}),
-        "metrics:energy": EncodedOptions("aiperf_metric_energy.options:EnergyOptions", {}),
-    }  # fmt: skip
+    registry = Registry.discover()
+    found = registry.all("metrics")
+    installed = [one.ref for one in found]
+    options = {one.key: EncodedOptions.of(registry.load_options_model(one)()) for one in found if one.options_model}
+    options["metrics:goodput"] = EncodedOptions(options["metrics:goodput"].options_class, {"goodput": SLOS})
     made = Recording(
         directory, metrics=tuple(installed), options=options, phases=PHASES, slice_ns=SLICE_MS * MS,
         urls=("http://a", "http://b", "http://c"), reducers=len(cut),
