@@ -236,10 +236,7 @@ class Stage:
         return Done(code, b"".join(out).decode(), (self.folder / "stderr.txt").read_text(), self.artifacts)
 
     def kill_all(self) -> None:
-        for entry in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                if int(entry.read_text().rpartition(")")[2].split()[3]) == self.running.process.pid:
-                    os.kill(int(entry.parent.name), signal.SIGKILL)
+        self.running.signal_all(signal.SIGKILL)
         self.running.process.wait()
 
 

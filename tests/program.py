@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -18,6 +19,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import msgspec
 from aiperf.parts.samples import read_samples
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from aiperf_command_simulate.testing import Nursery
 
 _MOST_S = 300.0
+MARK = "TESTS_MARK_OF_RUN"
+"""A variable that all processes of one run have."""
 _IGNORED = "TESTS_IGNORE_SIGNALS"
 """A variable: the signals that the tests, not their programs, ignore."""
 
@@ -136,6 +140,7 @@ class Program:
         self.usual_files = self.python == sys.executable and not parquet
         self.program = [self.python, "-m", "aiperf"]
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIPERF_", "COLUMNS"))}
+        self.environment[MARK] = uuid4().hex
 
     def __call__(self, *words: str | float | Path) -> Done:
         """Run to the end; a traceback in the output fails the test."""
@@ -191,7 +196,7 @@ class Program:
         process = subprocess.Popen(
             [*self.program, *command],
             cwd=self.folder,
-            env=self._environment_of(words[:1]),
+            env={**self._environment_of(words[:1]), MARK: uuid4().hex},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -205,12 +210,24 @@ class Program:
         return usual | self.environment
 
 
+def variables_of(pid: int) -> list[bytes]:
+    """The environment that a process began with; [] where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
 class Running:
-    """A running command in its own session, as in a terminal."""
+    """A running command in its own session, as in a terminal.
+
+    Some processes of a run have sessions of their own, and outlive their parent's: they are known by a variable.
+    """
 
     def __init__(self, process: subprocess.Popen[str], artifacts: Path) -> None:
         self.process, self.artifacts = process, artifacts
         self._said = ""
+        self._mark = next((one for one in variables_of(process.pid) if one.startswith(f"{MARK}=".encode())), None)
 
     def interrupt(self) -> None:
         """Ctrl-C: a terminal signals all processes in the foreground, children included."""
@@ -228,21 +245,25 @@ class Running:
         self.process.terminate()
 
     def signal_all(self, number: int) -> None:
-        """Send a signal to every process of this session."""
-        for pid in self._processes():
-            os.kill(pid, number)
+        """Send a signal to every process of the run."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def survivors(self) -> list[str]:
-        """Command lines of the processes that are left in this session."""
-        return list(self._processes().values())
+        """Command lines of the processes of the run that are left."""
+        return list(self.processes().values())
 
-    def _processes(self) -> dict[int, str]:
+    def processes(self) -> dict[int, str]:
+        """Command lines of the run's processes, by their ids."""
         commands = {}
         for entry in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = entry.read_text().rpartition(")")[2].split()
-                if int(fields[3]) == self.process.pid and fields[0] != "Z":
-                    commands[int(entry.parent.name)] = entry.with_name("cmdline").read_text().replace("\0", " ")
+                pid = int(entry.parent.name)
+                ours = int(fields[3]) == self.process.pid or (self._mark is not None and self._mark in variables_of(pid))
+                if ours and fields[0] != "Z":
+                    commands[pid] = entry.with_name("cmdline").read_text().replace("\0", " ")
             except OSError:  # the process has just ended
                 continue
         return commands

@@ -78,13 +78,10 @@ def echoing() -> Iterator[str]:
 def processes(run: Running) -> dict[str, str]:
     """Command line and environment of every process of the run, by file."""
     shown = {}
-    for about in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            if int(about.read_text().rpartition(")")[2].split()[3]) == run.process.pid:
-                for name in ("cmdline", "environ"):
-                    shown[f"{about.parent.name}/{name}"] = about.with_name(name).read_bytes().decode(errors="replace")
-        except (OSError, ValueError, IndexError):  # the process has just ended
-            continue
+    for pid in run.processes():
+        with suppress(OSError):  # it has just ended
+            for name in ("cmdline", "environ"):
+                shown[f"{pid}/{name}"] = Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace")
     return shown
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from aiperf import logs
@@ -1235,6 +1236,20 @@ def test_a_killed_builder_is_told_and_what_it_made_can_be_read(tmp_path: Path) -
         os.kill(builder.pid, signal.SIGKILL)
         assert failure(builder) == "the data set is not whole: its process was killed by signal 9"
     assert Store(Path(plan.output.journal)).entries >= 4
+
+
+def test_a_failure_right_behind_the_first_line_is_heard(tmp_path: Path) -> None:
+    """Both lines of a kept builder come in one read: nothing is left in the pipe, which it keeps open."""
+    plan, (read, write) = promised(tmp_path), os.pipe()
+    with contextlib.closing(Builder(plan, kept=True)) as builder:
+        builder.result()
+        builder._pipe.close()
+        builder._pipe, builder._busy = os.fdopen(read, "rb", buffering=0), True
+        os.write(write, msgspec.json.encode({"plan": plan, "grows": True}) + b"\n")
+        os.write(write, msgspec.json.encode({"lines": ["no room"], "code": 1}) + b"\n")
+        assert builder.result().data.entries == plan.data.entries
+        assert builder.failure() == "the data set is not whole: no room"
+    os.close(write)
 
 
 @pytest.mark.usefixtures("at_once")

@@ -121,7 +121,8 @@ class Builder:
         for descriptor in (write, line_end, *([orders] if spoken_to else [])):
             os.close(descriptor)
         os.set_blocking(lines, False)
-        self._pipe, self._lines, self._begun_line = os.fdopen(read, "rb"), os.fdopen(lines, "rb", buffering=0), b""
+        self._pipe, self._lines, self._begun_line = os.fdopen(read, "rb", buffering=0), os.fdopen(lines, "rb", buffering=0), b""
+        self._heard = b""
         self._orders: int | None = orders_end if spoken_to else None
         self._kept, self.waits = kept, asking is not None
         self._of = plan.data, plan.run.seed
@@ -154,7 +155,8 @@ class Builder:
 
     def poll(self, wait_s: float = 0.0) -> bool:
         """Whether :meth:`result` has something to return, now or in this time: the child writes when all is done."""
-        ended = bool(select.select([self._pipe], [], [], wait_s)[0])
+        # What is read already isn't in the pipe: a build that fails soon says so behind its first line.
+        ended = b"\n" in self._heard or bool(select.select([self._pipe], [], [], wait_s)[0])
         self._relay()
         return ended
 
@@ -164,7 +166,7 @@ class Builder:
         Raises:
             AiperfError: The build failed; message and exit code are the child's.
         """
-        outcome = msgspec.json.decode(self._pipe.readline() or b"{}")
+        outcome = msgspec.json.decode(self._line() or b"{}")
         if not outcome.get("grows"):
             self._over(outcome)
         if "plan" in outcome:
@@ -177,13 +179,20 @@ class Builder:
         """Why a data set that grew will not be whole; None while it grows, and once it is.  *named* adds a flag."""
         if not self._busy or not self.poll():
             return None
-        outcome = msgspec.json.decode(self._pipe.readline() or b"{}")
+        outcome = msgspec.json.decode(self._line() or b"{}")
         code = self._over(outcome)
         if "plan" in outcome:
             return None
         death = f"its process was killed by signal {-code}" if code < 0 else "its process ended without a word"
         message, *hints = outcome.get("lines") or [death]
         return f"the data set is not whole: {'; '.join((named(message), *(hint.strip() for hint in hints)))}"
+
+    def _line(self) -> bytes:
+        """The next line of the child; b"" where it has closed the pipe."""
+        while b"\n" not in self._heard and (piece := os.read(self._pipe.fileno(), _LINES_BYTES)):
+            self._heard += piece
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line
 
     def stop(self) -> None:
         """Tell a build that no request needs any more to end; what it has made stays."""
@@ -193,7 +202,7 @@ class Builder:
     def finish(self) -> None:
         """Wait until a stopped build has written the files of what it made, and end it where it does not."""
         if self._busy:
-            if not select.select([self._pipe], [], [], _STOP_S)[0]:
+            if not self.poll(_STOP_S):
                 log.warning("the files of the data set are not written: its process did not end within %g s", _STOP_S)
             self.failure()
             self.close()

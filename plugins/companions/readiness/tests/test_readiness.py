@@ -13,12 +13,10 @@ from typing import Any
 import pytest
 from aiperf.errors import AiperfError, ConfigError
 from aiperf.parts.tools import specs, validate
-from aiperf.sdk.asking import Ask
 from aiperf.sdk.companion import CompanionContext
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import HttpRequest, Media, Turn
 from aiperf.sdk.plan import Plan, Secrets, TlsPlan
-from aiperf.sdk.transport import Exchange, Shape
 from aiperf_companion_readiness import Readiness
 from aiperf_companion_readiness.contract import ReadinessContract
 from aiperf_companion_readiness.options import ReadinessOptions, ReadyMode
@@ -26,10 +24,6 @@ from aiperf_companion_readiness.wait import questions
 from aiperf_testing.journals import plan_for
 from aiperf_testing.plans import sample_ref
 from aiperf_testing.server import Certificate, Cut, Expect, Scripted, Send, Sleep, Step, answer
-from aiperf_transport_sockets import KernelTransport
-from msgspec.structs import replace
-
-TRANSPORT = "aiperf_transport_sockets"
 
 
 class TestItKeepsTheContract(ReadinessContract):
@@ -217,62 +211,6 @@ def test_an_endpoint_that_wants_more_than_text_says_what_to_do_instead() -> None
     assert "endpoints:pictures of acme 1.2 can't encode the request to ask with: ValueError: a picture" in caught.value.message
     assert "--wait-for-model-mode models" in caught.value.hints[0]
     assert len(questions(plan("http://a", dialect="Pictures"), Secrets(), "models")) == 1
-
-
-class Knowing(Dialect):
-    def unready(self, ask: Ask) -> str | None:
-        reply = ask(HttpRequest("/health", b"", {}, "", "GET"))
-        return None if reply.status == 200 else f"its health is {reply.status} at {ask.scheme}"
-
-
-def test_an_endpoint_that_knows_is_asked_in_place_of_the_usual_questions() -> None:
-    async def go() -> None:
-        async with Scripted(ERROR, [Expect(), Send(answer(b"ok"))]) as server:
-            asked = plan(server.url, dialect="Knowing", transport=sample_ref("transports", f"{TRANSPORT}:KernelTransport"))
-            await waited(asked, "both", headers={"Authorization": "Bearer key"})
-        assert [got.target for got in server.requests] == ["/health", "/health"]
-        assert server.requests[0].header("Authorization") == "Bearer key"
-
-    asyncio.run(go())
-
-
-def test_what_an_endpoint_says_of_its_server_is_the_reason() -> None:
-    async def go() -> str:
-        async with Scripted(ERROR) as server:
-            asked = plan(server.url, dialect="Knowing", transport=sample_ref("transports", f"{TRANSPORT}:KernelTransport"))
-            with pytest.raises(AiperfError) as caught:
-                await waited(asked, "inference", timeout_s=1)
-            return caught.value.message
-
-    assert "its health is 503 at http" in asyncio.run(go())
-
-
-class Wired(KernelTransport):
-    """Another scheme for HTTP: what the transport of the run alone can reach."""
-
-    def send(self, exchange: Exchange) -> None:
-        shape = exchange.shape
-        exchange.shape = Shape(shape.url.replace("wired:", "http:"), shape.headers, shape.session_headers, shape.method)
-        super().send(exchange)
-
-    async def open(self) -> None:
-        self.settings = replace(self.settings, urls=tuple(url.replace("wired:", "http:") for url in self.settings.urls))
-        await super().open()
-
-
-def test_a_server_of_another_scheme_is_asked_over_the_runs_transport() -> None:
-    async def go() -> None:
-        async with Scripted([Expect(), Send(models("m")), Expect(), Send(answer(b"{}"))]) as server:
-            transport = sample_ref("transports", f"{__name__}:Wired")
-            asked = plan(server.url.replace("http:", "wired:"), transport=transport)
-            options = ReadinessOptions(timeout_s=60.0, mode=ReadyMode.BOTH, interval_s=0.01)
-            made = Readiness(options, CompanionContext(asked, Secrets(), Path("log"), print))
-            made.begin()
-            while made.waiting() is not None:
-                await asyncio.sleep(0.005)
-        assert [got.target for got in server.requests] == ["/v1/models", "/ask"]
-
-    asyncio.run(go())
 
 
 @pytest.mark.parametrize(("given", "typed", "idle"), [

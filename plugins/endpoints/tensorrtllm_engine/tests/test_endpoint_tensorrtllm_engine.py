@@ -83,6 +83,7 @@ def test_tokens_are_ids() -> None:
     reader = TensorrtllmEngine().reader()
     deltas = reader.feed([b'{"output_ids":[1,2]}', b'{"output_ids":[3],"prompt_tokens":4,"finish":"stop"}'], [None, None])
     assert [delta and (delta.items, delta.text, delta.finish) for delta in deltas] == [(2, "", None), (1, "", "stop")]
+    assert deltas[0] is not None and deltas[0].usage == {"prompt_tokens": None, "completion_tokens": 2}
     assert deltas[1] is not None and deltas[1].usage == {"prompt_tokens": 4, "completion_tokens": 3, "total_tokens": 7}
     with pytest.raises(BadResponse):
         reader.feed([b"{}"], [None])

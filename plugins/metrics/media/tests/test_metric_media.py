@@ -90,56 +90,54 @@ class TestThePeakMemoryKeepsTheContract(MetricContract):
     metric = VideoPeakMemory()
 
 
-# 4 pictures in 0.5 s, none, 1 in 2 s, 2 in no time; 10 s of sound, none, unknown, 3 s.
+# Requests: 4 pictures in 0.5 s, none, 1 in 2 s, 2 in no time; 10 s of sound, none, unknown, 3 s.
+REQUESTS = {
+    "images": np.array([4.0, 0.0, 1.0, 2.0]),
+    "audio_s": np.array([10.0, 0.0, ABSENT, 3.0]),
+    "started_ns": np.zeros(4),
+    "last_token_ns": np.array([0.5e9, 1e9, 2e9, 0.0]),
+}
+# Answers, whole after 0.5, 1 and 2 s: 3 images or 4 s of sound, the first after 0.2 s; 0.5 s of sound; an unknown length.
+ANSWERS = {
+    "images": np.array([1.0, 1.0, 1.0]),
+    "audio_s": np.full(3, ABSENT),
+    "made_images": np.array([3.0, ABSENT, ABSENT]),
+    "made_sound_s": np.array([4.0, 0.5, ABSENT]),
+    "inference_time_s": np.array([7.5, ABSENT, 2.0]),
+    "peak_memory_mb": np.array([20480.0, ABSENT, 1.0]),
+    "started_ns": np.zeros(3),
+    "first_token_ns": np.array([0.2e9, ABSENT, 1e9]),
+    "last_token_ns": np.array([0.5e9, 1e9, 2e9]),
+}
 WORKED = {
     "num_images": [4, None, 1, 2],
     "image_throughput": [8, None, 0.5, None],  # no time, no rate
     "image_latency": [125, None, 2000, 0],
     "audio_duration": [10, None, None, 3],
     "rtfx": [20, None, None, None],
-}
-
-
-@pytest.mark.parametrize("metric", [kind() for kind in TAKING], ids=lambda metric: metric.tag)
-def test_values_are_those_worked_out_by_hand(metric):
-    known = {
-        "images": np.array([4.0, 0.0, 1.0, 2.0]),
-        "audio_s": np.array([10.0, 0.0, ABSENT, 3.0]),
-        "started_ns": np.zeros(4),
-        "last_token_ns": np.array([0.5e9, 1e9, 2e9, 0.0]),
-    }
-    found = columns_of((*NEEDED, metric), RecordBatch(known, np.ones(4, dtype=bool)))[metric.tag]
-    assert [None if np.isnan(each) else float(each) for each in found] == WORKED[metric.tag]
-
-
-# Three images in 0.5 s, the first of them after 0.2 s, none in 1 s; 4 s and 0.5 s of sound, an unknown length.
-MADE = {
-    "num_images": [3, None, None],
-    "image_throughput": [6, None, None],
+    # of answers
     "time_to_first_image": [0.2e9, None, 1e9],
     "time_to_first_audio": [0.2e9, None, 1e9],
     "generated_audio_duration": [4, 0.5, None],
-    "real_time_factor": [0.125, 2, None],
+    "real_time_factor": [0.125, 2, None],  # 0.5 s / 4 s, 1 s / 0.5 s
     "video_inference_time": [7.5, None, 2],
     "video_peak_memory": [20480, None, 1],
 }
 
 
-@pytest.mark.parametrize("metric", [kind() for kind in (NumImages, ImageThroughput, *MAKING)], ids=lambda metric: metric.tag)
-def test_values_of_answers_are_those_worked_out_by_hand(metric):
-    known = {
-        "images": np.array([1.0, 1.0, 1.0]),
-        "audio_s": np.full(3, ABSENT),
-        "made_images": np.array([3.0, ABSENT, ABSENT]),
-        "made_sound_s": np.array([4.0, 0.5, ABSENT]),
-        "inference_time_s": np.array([7.5, ABSENT, 2.0]),
-        "peak_memory_mb": np.array([20480.0, ABSENT, 1.0]),
-        "started_ns": np.zeros(3),
-        "first_token_ns": np.array([0.2e9, ABSENT, 1e9]),
-        "last_token_ns": np.array([0.5e9, 1e9, 2e9]),
-    }
-    found = columns_of((*NEEDED, metric), RecordBatch(known, np.ones(3, dtype=bool)))[metric.tag]
-    assert [None if np.isnan(each) else float(each) for each in found] == MADE[metric.tag]
+def values(metric, known):
+    batch = RecordBatch(known, np.ones(len(known["images"]), dtype=bool))
+    return [None if np.isnan(each) else float(each) for each in columns_of((*NEEDED, metric), batch)[metric.tag]]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.tag)
+def test_values_are_those_worked_out_by_hand(kind):
+    assert values(kind(), REQUESTS if kind in TAKING else ANSWERS) == WORKED[kind.tag]
+
+
+def test_images_of_an_answer_count_instead_of_those_asked_with():
+    assert values(NumImages(), ANSWERS) == [3, None, None]
+    assert values(ImageThroughput(), ANSWERS) == [6, None, None]
 
 
 def test_readers_of_the_references_files_find_what_they_know():

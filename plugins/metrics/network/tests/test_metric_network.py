@@ -118,8 +118,21 @@ def test_a_file_with_a_mean_beside_enabled_measures_nothing() -> None:
     assert "is off, and" in sentence
 
 
+LATENCIES_MS = {
+    "time_to_first_token": [3.0, 10.0, 20.0], "time_to_first_output_token": [5.0, 12.0, 24.0],
+    "request_latency": [4.5, 45.0, 105.0],
+}  # fmt: skip
+# Round trips of 4 and 6 ms to two servers, 5 ms on average, which each latency is less by.
+WORKED = {
+    "network_rtt": [5e6],
+    "network_adjusted_time_to_first_token": [0.0, 5e6, 15e6],  # 3 - 5 is less than nothing
+    "network_adjusted_time_to_first_output_token": [0.0, 7e6, 19e6],
+    "network_adjusted_request_latency": [0.0, 40e6, 100e6],
+}
+
+
 class Run:
-    """Totals with latencies of 3, 10 and 20 ms, and round trips to servers."""
+    """Totals with these latencies, and round trips to servers."""
 
     duration_s = window_s = 1.0
     valid, failed, concurrency = 3, 0, None
@@ -140,21 +153,17 @@ class Run:
         return None
 
     def values(self, tag: str) -> Floats | None:
-        return np.array([3e6, 10e6, 20e6])
+        return np.array(LATENCIES_MS[tag]) * 1e6
 
     def series(self, source: str, name: str, **labels: str) -> list[SeriesSummary]:
         return self._series if (source, name) == ("network", RTT) else []
 
 
 def test_latencies_are_less_by_the_mean_round_trip_and_never_negative() -> None:
-    given = dict.fromkeys(("time_to_first_token", "time_to_first_output_token", "request_latency"), NetworkRtt(None))
-    measured, *adjusted = NetworkMetrics(ASKED).metrics(given, {})
-    assert [each.tag for each in adjusted] == [f"network_adjusted_{tag}" for tag in given]
-    assert measured.values(Run(4.0, 6.0)).tolist() == [5e6]
-    assert measured.values(Run()) is None
-    for each in adjusted:
-        assert each.values(Run(rtt_ns=5e6)).tolist() == [0.0, 5e6, 15e6]
-        assert each.values(Run()) is None
+    given = dict.fromkeys(LATENCIES_MS, NetworkRtt(None))
+    found = list(NetworkMetrics(ASKED).metrics(given, {}))
+    assert {each.tag: each.values(Run(4.0, 6.0, rtt_ns=5e6)).tolist() for each in found} == WORKED
+    assert [each.values(Run()) for each in found] == [None] * 4
     (fixed,) = NetworkMetrics(NetworkOptions(network_latency_mean=2.5)).metrics({}, {})
     assert fixed.values(Run()).tolist() == [2.5e6]
     assert list(NetworkMetrics(NetworkOptions()).metrics(given, {})) == []

@@ -86,9 +86,8 @@ class Call:
             self.close()
 
     def _asked(self, messages: tuple[bytes, ...]) -> Request:
-        from aiperf_command_simulate.http2 import whole
-
-        return whole(self._request, messages[0] if messages else b"", self._session, messages)
+        session = self._session
+        return self._request.whole(messages[0] if messages else b"", session.read_ns, session.read_wall_ns, messages)
 
     # What the site calls.
 

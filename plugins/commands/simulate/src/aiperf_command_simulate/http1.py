@@ -53,6 +53,13 @@ class Request(Struct, frozen=True):
     variables: dict[str, str] = {}
     messages: tuple[bytes, ...] = ()
 
+    def whole(self, body: bytes, read_ns: int, read_wall_ns: int, messages: tuple[bytes, ...] = ()) -> Request:
+        """The request with its body, as of the read that completed it; its head alone came before."""
+        return Request(
+            self.method, self.path, self.query, self.headers, body, self.keep_alive, self.chunks_understood, read_ns,
+            read_wall_ns, self.variables, messages,
+        )  # fmt: skip
+
 
 class Responder(Protocol):
     """Where an answer is written: a connection of HTTP/1.1, or a stream of HTTP/2.  number: of its connection.

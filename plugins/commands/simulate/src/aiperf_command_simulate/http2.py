@@ -169,7 +169,9 @@ class HttpStream:
         self._body.append(data)
         if end and not self._answering:
             self._answering = True
-            self._session.site.answer(self, whole(self._request, b"".join(self._body), self._session))
+            session = self._session
+            request = self._request.whole(b"".join(self._body), session.read_ns, session.read_wall_ns)
+            session.site.answer(self, request)
 
     def lost(self, outcome: str = CLIENT_GONE) -> None:
         if self._answering:
@@ -207,11 +209,3 @@ class HttpStream:
     def _head(self, status: int, headers: dict[str, str]) -> None:
         fields = [(":status", str(status)), *((name.lower(), value) for name, value in headers.items())]
         self._session.http.head(self._stream, HeaderSet(fields))
-
-
-def whole(request: Request, body: bytes, session: Multiplex, messages: tuple[bytes, ...] = ()) -> Request:
-    """The request with its body, as of the read that completed it."""
-    return Request(
-        request.method, request.path, request.query, request.headers, body, True, True, session.read_ns, session.read_wall_ns,
-        {}, messages,
-    )  # fmt: skip

@@ -18,10 +18,13 @@ OUTPUT_LEN = 256
 
 
 class Ids(Struct):
-    """A line of an answer: its new ids.  finish: why the answer ended, in its last line."""
+    """A line of an answer: its new ids.
+
+    prompt_tokens: ids of the request; None where the line doesn't say.  finish: why the answer ended, in its last line.
+    """
 
     output_ids: list[int]
-    prompt_tokens: int = 0
+    prompt_tokens: Any = None
     finish: str | None = None
 
 
@@ -48,10 +51,9 @@ class IdsReader(Reader):
             wrong: BadResponse | None = in_band_error(event)
             raise wrong or unreadable("tensorrtllm_engine", event, error) from error
         self._count += len(said.output_ids)
-        usage = {
-            "prompt_tokens": said.prompt_tokens, "completion_tokens": self._count,
-            "total_tokens": said.prompt_tokens + self._count,
-        }  # fmt: skip
+        usage = {"prompt_tokens": said.prompt_tokens, "completion_tokens": self._count}
+        if type(said.prompt_tokens) is int and said.prompt_tokens >= 0:  # the reader of counts notices what is none
+            usage["total_tokens"] = said.prompt_tokens + self._count
         return Delta(usage=usage, finish=said.finish, items=len(said.output_ids))
 
 

@@ -47,8 +47,8 @@ class {{ cookiecutter.__class }}(Endpoint):
     as bytes ``inline_media``, both in ``Capabilities``; for forms ``aiperf.sdk.multipart``; for other input tokens than the
     texts ``Endpoint.prompt_of``; for streams that are no server-sent events ``Endpoint.framing``; for numbers of answers that
     metrics read ``Endpoint.numbers``; for a job that is polled, or a download behind the answer, ``Endpoint.follow``; for long
-    answers that nobody reads ``HttpRequest.drain``; for URLs of another protocol ``Capabilities.schemes`` and ``Turn.scheme``; for
-    questions to the server before the load ``Endpoint.prepare`` and ``Endpoint.unready``; for token ids in place of texts
+    answers that nobody reads ``HttpRequest.drain``; for URLs of another protocol ``Capabilities.schemes`` and ``Turn.scheme``;
+    for questions to the server before the load ``Endpoint.prepare`` and ``Endpoint.unready``; for token ids in place of texts
     ``takes_ids``.
     """
 

@@ -1,8 +1,8 @@
 """The {{ cookiecutter.name }} transport: the kernel's, behind a longer wire.
 
-One of a protocol of its own doesn't derive from the kernel's: it has the methods of ``aiperf.Transport``.  Where exchanges share a
-connection, ``abort`` ends the exchange and not the connection.  Where it can send several messages in a request (``Shape.parts``)
-its class says ``sends_parts = True``.  Options that its manifest declares come as ``settings.options``.
+One of a protocol of its own doesn't derive from the kernel's: it has the methods of ``aiperf.Transport``.  Where exchanges
+share a connection, ``abort`` ends the exchange and not the connection.  Where it can send several messages in a request
+(``Shape.parts``) its class says ``sends_parts = True``.  Options that its manifest declares come as ``settings.options``.
 """
 
 from __future__ import annotations
