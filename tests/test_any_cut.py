@@ -89,9 +89,9 @@ def _timing(row: int) -> str | None:
 def summarised(directory: Path, cut: Sequence[Sequence[RecordBatch]]) -> Summary:
     """The summary that the batches of each of some reducers come to."""
     registry = Registry.discover()
-    found = registry.all("metrics")
-    installed = [one.ref for one in found]
-    options = {one.key: EncodedOptions.of(registry.load_options_model(one)()) for one in found if one.options_model}
+    metrics = registry.all("metrics")
+    installed = [one.ref for one in metrics]
+    options = {one.key: EncodedOptions.of(registry.load_options_model(one)()) for one in metrics if one.options_model}
     options["metrics:goodput"] = EncodedOptions(options["metrics:goodput"].options_class, {"goodput": SLOS})
     made = Recording(
         directory, metrics=tuple(installed), options=options, phases=PHASES, slice_ns=SLICE_MS * MS,

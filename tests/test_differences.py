@@ -691,7 +691,7 @@ HELD = {
     "`--endpoint-type image_edit --streaming`": ("test_endpoint_image_edit.py::test_the_form_is_exactly_this",),
     "`num_images` of types that make images": (
         "test_endpoint_image_generation.py::test_images_are_counted_where_they_are_whole",
-        "test_metric_media.py::test_values_of_answers_are_those_worked_out_by_hand",
+        "test_metric_media.py::test_images_of_an_answer_count_instead_of_those_asked_with",
     ),
     "an image of an answer with `b64_json: null`, and damaged base64": (
         "test_endpoint_image_generation.py::test_images_are_counted_where_they_are_whole",

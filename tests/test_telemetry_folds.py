@@ -202,7 +202,7 @@ def folds(run: Done) -> Path:
 
 
 def source_process(run: Running) -> int:
-    (pid,) = (pid for pid, command in run._processes().items() if "aiperf_companion_telemetry.process" in command)
+    (pid,) = (pid for pid, command in run.processes().items() if "aiperf_companion_telemetry.process" in command)
     return pid
 
 
