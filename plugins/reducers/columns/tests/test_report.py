@@ -647,7 +647,11 @@ def test_evidence_has_the_bodies_of_the_data_set(tmp_path: Path) -> None:
     assert [kept.body(entry) for entry in (0, 1, 2)] == [b"one two three", b"one", b""]
 
 
-def test_columns_that_are_read_together_are_those_read_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [0, 1 << 28])
+def test_columns_that_are_read_together_are_those_read_alone(
+    tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aiperf_reducer_columns.report.kept._MOST_BYTES", most)
     phases = (PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("profiling", "profiling", 1, "burst"))
     made = Recording(tmp_path, phases=phases)
     for request in range(6):

@@ -44,20 +44,25 @@ class Kept:
             raise LookupError(f"there is no column {name!r}{hint}: aiperf.sdk.columns.NUMBERS has the names")
         if name not in self._columns:
             found = self._read((name, *(other for other in _TOGETHER if other != name)))
-            if sum(column.nbytes for column in found.values()) > _MOST_BYTES:
+            if len(found) < len(_TOGETHER):
                 return found[name]
             self._columns |= found
         return self._columns[name].copy()
 
     def _read(self, names: tuple[str, ...]) -> dict[str, Floats]:
+        """These columns, or the first alone where all are too many bytes to keep."""
         parts: dict[str, list[Floats]] = {name: [np.empty(0)] for name in names}
+        size = 0
         for batch in stored_batches(self._path):
             if batch.count:
                 columns = batch.columns()
                 rows = columns["phase"] == self._phase
-                for name in names:
+                for name in parts:
                     parts[name].append(columns[name][rows])
-        return {name: np.concatenate(each) for name, each in parts.items()}
+                size += 8 * int(rows.sum()) * len(parts)
+                if size > _MOST_BYTES and len(parts) > 1:
+                    parts = {names[0]: parts[names[0]]}
+        return {name: np.concatenate(parts.pop(name)) for name in names if name in parts}  # never all of them twice
 
     def body(self, entry: int) -> bytes:
         """See :meth:`aiperf.sdk.verdict.Evidence.body`."""
