@@ -37,7 +37,7 @@ def _said(request: dict[str, Any]) -> list[str]:
 
 
 def test_children_begin_behind_their_turn_and_joins_wait(tmp_path: Path) -> None:
-    seen, _, done = _run(tmp_path, "--concurrency", 2, "--num-sessions", 6, "--workers-max", 2)
+    seen, program, done = _run(tmp_path, "--concurrency", 2, "--num-sessions", 6, "--workers-max", 2)
     assert done.code == 0, done.err
     trees: dict[str, list[dict[str, Any]]] = {}
     for request in seen:
@@ -60,10 +60,15 @@ def test_children_begin_behind_their_turn_and_joins_wait(tmp_path: Path) -> None
     assert {line["conversation_id"]: line["agent_depth"] for line in records} == {"p": 0, "c": 1, "r": 0, "x": 1, "w": 1}
     assert {line["conversation_id"]: line["turn_index"] for line in records if line["turn_index"]} == {"p": 1, "c": 1}
     assert {line["x_correlation_id"] for line in records} == {request["correlation_id"] for request in seen}
+    document = json.loads((done.artifacts / "inputs.json").read_text())
+    inputs = {entry["session_id"]: len(entry["payloads"]) for entry in document["data"]}
+    assert inputs == {"p": 2, "c": 2, "r": 1, "x": 1, "w": 1}
+    validated = program("validate", done.artifacts)
+    assert validated.code == 0, validated.out
 
 
 def test_every_request_of_a_tree_counts(tmp_path: Path) -> None:
     seen, _, done = _run(tmp_path, "--request-rate", 50, "--request-count", 11)
     assert done.code == 0, done.err
     assert len(seen) == 11
-    assert json.loads((done.artifacts / "profile_export_aiperf.json").read_text())["request_count"]["avg"] == 11
+    assert done.json()["request_count"]["avg"] == 11

@@ -18,6 +18,7 @@ from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import Conversation, Delta, ErrorDetails, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Exchange
+from aiperf.sdk.trees import Stream
 from aiperf.worker.clock import LoopTimer
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.request_sink import RequestSink
@@ -50,6 +51,9 @@ class FakeStore:
 
     entries = 1 << 30
     trees = False
+
+    def streams(self, entry: int) -> tuple[Stream, ...]:
+        return ()
 
     def __init__(self, turns: int = 1) -> None:
         self._turns = turns

@@ -57,6 +57,8 @@ class EntryWriter:
         if usual and self._repeated(conversation, number):
             return
         conversation = without_silent_turns(conversation)
+        if promised is not None and conversation.streams:
+            raise _broken(self._plan, "no conversations that start others", f"{conversation.id!r}, which does")
         if promised is not None and (promised.recorded_ms is not None or len(conversation.turns) != promised.promise.turns):
             self._check_promise(promised, number, conversation)
         self._add(conversation, number)

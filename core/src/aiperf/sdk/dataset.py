@@ -86,7 +86,7 @@ class Promise(Struct, frozen=True):
     any_order: ``chosen`` gives any of them.
     turn_timestamp_ms: by number and turn, from 0, when that was recorded, None where it has no time; in place of *timestamp_ms*
     where conversations may have several turns.
-    trees: some start others (``Conversation.streams``); *turns* counts those of all streams.
+    trees: some start others (``Conversation.streams``); the load then begins once all conversations are made.
     """
 
     count: int

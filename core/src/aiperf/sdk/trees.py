@@ -151,6 +151,20 @@ def _branch_faults(stream: Stream, branch: Branch, at: int) -> Iterator[str]:
         yield "its pause is no time, or its sigma is not from 0 to 10"
 
 
+def authored(identity: str, streams: Sequence[Stream], turns: int, told: set[str]) -> Iterator[tuple[str, int, int]]:
+    """The conversations of an entry as a data set has written them: id, place of the first turn, and the place behind the last.
+
+    *streams*: of the entry *identity* with so many *turns*; () where it starts no others.  A conversation that is started
+    several times comes once: *told*, kept from entry to entry, has the ids of those that came.
+    """
+    if not streams:
+        yield identity, 0, turns
+    for stream in streams:
+        if stream.turns and stream.id not in told:
+            told.add(stream.id)
+            yield stream.id, stream.first, stream.end
+
+
 class TreeBuilder:
     """Puts the streams of a tree together, root first; for data sets.
 
@@ -193,4 +207,4 @@ class TreeBuilder:
         return tuple(made)
 
 
-__all__ = ["Branch", "Pause", "Stream", "TreeBuilder", "faults", "fork_of", "said_before", "stream_at"]
+__all__ = ["Branch", "Pause", "Stream", "TreeBuilder", "authored", "faults", "fork_of", "said_before", "stream_at"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from aiperf.registry.samplers import sampler_of
 from aiperf.rundir import journal
@@ -13,6 +14,9 @@ from aiperf.sdk.plan import ModelStrategy, PhasePlan, Plan
 from aiperf.sdk.trees import Stream, fork_of
 from aiperf.worker.url_balance import UrlBalance
 
+_KEPT_TREES = 1024
+"""Trees whose streams are kept, so that none is read twice while it is under way."""
+
 
 class NewSessions:
     """Begins the sessions of a worker.  *balance*: None where there is one URL."""
@@ -21,6 +25,7 @@ class NewSessions:
         self._plan, self._store, self._balance, self._models = plan, store, balance, len(plan.target.models)
         self._prefixes = [journal.session_prefix(plan.run.run_id, phase.index) for phase in plan.load.phases]
         self._sampler = sampler_of(plan)
+        self._streams = lru_cache(_KEPT_TREES)(store.streams)  # each start of a child asks
 
     def session(self, phase: PhasePlan, number: int, entry: int | None = None, turns: int | None = None) -> Session:
         if entry is None:
@@ -28,22 +33,20 @@ class NewSessions:
         model = self._model(phase, number)
         url = 0 if self._balance is None else self._balance.choose(number)
         identity = f"{self._prefixes[phase.index]}{number:012x}"
-        session = Session(phase.index, number, entry, self.turns(entry, turns), model, url, identity)
-        if streams := self._streams(entry):
-            session.forks = _forks(streams[0])
+        if not (streams := self.streams(entry)):
+            return Session(phase.index, number, entry, turns or self._store.turns(entry), model, url, identity)
+        root = streams[0]
+        made = root.turns if turns is None else min(root.turns, turns)
+        session = Session(phase.index, number, entry, made, model, url, identity)
+        session.forks = _forks(root)
         return session
 
-    def turns(self, entry: int, most: int | None = None) -> int:
-        """How many turns a session of the entry makes, at most *most*: of a tree its first stream's."""
-        streams = self._streams(entry)
-        turns = streams[0].turns if streams else self._store.turns(entry)
-        return min(turns, most) if most and turns else most or turns
-
-    def _streams(self, entry: int) -> Sequence[Stream]:
-        return self._store.streams(entry) if self._store.trees else ()
+    def streams(self, entry: int) -> Sequence[Stream]:
+        """The streams of the entry's tree; () for a conversation that starts no others."""
+        return self._streams(entry) if self._store.trees else ()
 
     def child(self, parent: Session, stream: int) -> Session:
-        streams = self._store.streams(parent.entry)
+        streams = self.streams(parent.entry)
         one, forked = streams[stream], fork_of(streams, stream)
         identity = journal.stream_id(self._prefixes[parent.phase], parent.number, stream)
         child = Session(parent.phase, parent.number, parent.entry, one.end, parent.model, parent.url, identity)

@@ -13,7 +13,6 @@ from aiperf.rundir.store import Store
 from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Exchange, Transport
-from aiperf.sdk.trees import Stream
 from aiperf.worker.answer_texts import AnswerTexts
 from aiperf.worker.early_ends import EarlyEnds
 from aiperf.worker.in_flight import InFlight
@@ -46,8 +45,8 @@ class Requests:
         self.plan, self.store, self.logbook, self.loop = plan, store, logbook, loop
         self.phase = plan.load.phases[0]
         balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
-        self.sessions = NewSessions(plan, store, balance)
-        self.session, self.child = self.sessions.session, self.sessions.child
+        sessions = NewSessions(plan, store, balance)
+        self.session, self.child, self.streams = sessions.session, sessions.child, sessions.streams
         self.in_flight = InFlight(None if balance is None else balance.in_flight, loop.time)
         turns = Turns(plan, secrets, store, logbook, prepare, warn)
         self.contents = RequestContents(plan, store, turns, prepares=prepare is not None)
@@ -75,9 +74,6 @@ class Requests:
         return self.contents.turns.secret_names
 
     # For drivers: RequestStarter
-
-    def streams(self, entry: int) -> Sequence[Stream]:
-        return self.store.streams(entry)
 
     def delay_ns(self, session: Session) -> int:
         return self.store.delay_ns(session.entry, session.turn)
@@ -117,7 +113,7 @@ class Requests:
 
     def _send_late(self, late: Late) -> None:
         session, n, due_ns, held_ns, self.in_flight.ended = late
-        session.turns = session.turns or self.sessions.turns(session.entry)
+        session.turns = session.turns or self.store.turns(session.entry)
         self.send(session, n, due_ns, held_ns)
         self.in_flight.ended = -1
 

@@ -22,6 +22,7 @@ from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.grader import engine_of, timeout_s
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.registry import InstalledPlugins
+from aiperf.sdk.trees import authored
 from aiperf_results import FinishedRun
 
 from aiperf_command_validate import differences
@@ -74,12 +75,12 @@ def inputs(run: FinishedRun, document: dict[str, Any], name: str, faults: Faults
     if not isinstance(entries, list):
         return
     count = 0
-    for count, (conversation, turns) in enumerate(run.conversations(), 1):
+    for count, (identity, turns) in enumerate(_conversations(run), 1):
         if count > len(entries):
             continue
         entry = entries[count - 1]
-        if not isinstance(entry, dict) or entry.get("session_id") != conversation.id:
-            what = f"conversation {count} is not {conversation.id}, says the journal"
+        if not isinstance(entry, dict) or entry.get("session_id") != identity:
+            what = f"conversation {count} is not {identity}, says the journal"
             faults.add(name, what, kind=_KIND)
             return
         payloads = entry.get("payloads", [])
@@ -87,9 +88,17 @@ def inputs(run: FinishedRun, document: dict[str, Any], name: str, faults: Faults
             payload in map(_payload, bodies) for payload, bodies in zip(payloads, turns, strict=True)
         )
         if not fits:
-            faults.add(name, f"conversation {conversation.id} has other requests than those sent, says the journal", kind=_KIND)
+            faults.add(name, f"conversation {identity} has other requests than those sent, says the journal", kind=_KIND)
     if count != len(entries):
         faults.add(name, f"has {len(entries):,} conversations, the journal {count:,}")
+
+
+def _conversations(run: FinishedRun) -> Iterator[tuple[str, list[list[bytes]]]]:
+    """Id and bodies of each conversation, those that others start included."""
+    told: set[str] = set()
+    for conversation, turns in run.conversations():
+        for identity, begin, end in authored(conversation.id, conversation.streams, len(turns), told):
+            yield identity, turns[begin:end]
 
 
 def _payload(body: bytes) -> Any:

@@ -6,8 +6,9 @@ from base64 import b64encode
 from collections.abc import Sequence
 
 import msgspec
-from aiperf import Conversation, DatasetExporter
+from aiperf import Conversation, DatasetExporter, Target
 from aiperf.sdk.exporter import visible
+from aiperf.sdk.trees import authored
 
 _END = b"\n  ]\n}"
 _encode = msgspec.json.Encoder().encode
@@ -17,13 +18,17 @@ _decode = msgspec.json.Decoder(msgspec.Raw).decode
 class Inputs(DatasetExporter):
     """``inputs.json``: ``{"data": [{"session_id": …, "payloads": [body of each turn]}]}``, one entry at a time.
 
-    A body that isn't JSON stands as ``{"body_base64": …}``.
+    A body that isn't JSON stands as ``{"body_base64": …}``.  Each conversation of a tree has a place of its own, once.
     """
 
     label = "Inputs Export"
     kind = "inputs.json"
     files = {kind: "inputs.json"}
     of_data_alone = True
+
+    def __init__(self, target: Target, options: None = None) -> None:
+        super().__init__(target, options)
+        self._told: set[str] = set()
 
     def header(self) -> bytes:
         return b'{\n  "data": ['
@@ -33,9 +38,12 @@ class Inputs(DatasetExporter):
 
     def entries(self, entries: Sequence[tuple[Conversation, Sequence[bytes]]], *, first: bool) -> bytes:
         objects = [
-            b'{"session_id":' + _encode(conversation.id) + b',"payloads":[' + b",".join(map(self._shown, bodies)) + b"]}"
+            b'{"session_id":' + _encode(name) + b',"payloads":[' + b",".join(map(self._shown, bodies[begin:end])) + b"]}"
             for conversation, bodies in entries
+            for name, begin, end in authored(conversation.id, conversation.streams, len(bodies), self._told)
         ]
+        if not objects:  # all of it came with earlier trees
+            return b""
         # Formatted in the place that they have in the file, without what stands around them.
         text = visible(msgspec.json.format(b'{"data":[%b]}' % b",".join(objects), indent=2))
         return text[len(self.header()) : -len(_END)] if first else b"," + text[len(self.header()) : -len(_END)]
