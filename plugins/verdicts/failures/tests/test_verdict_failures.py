@@ -80,6 +80,9 @@ def api_error(message: str, code: str) -> str:
         (seen("the server closed the connection before a whole answer was in"), "closed", "its own log"),
         (seen("Connection reset by peer"), "closed", "if it speaks TLS, begin the URL with https://"),
         (seen("no whole answer within 0.5 s", 504), "timed_out", "--request-timeout-seconds"),
+        (seen("the server ended the connection: ENHANCE_YOUR_CALM: calm", kind="GoAway"), "ended", "(the server ended the con"),
+        (seen("the server ended the stream: REFUSED_STREAM", kind="StreamReset"), "ended", "its own log says why"),
+        (seen("Deadline Exceeded", 504, kind="DEADLINE_EXCEEDED"), "timed_out", "Deadline Exceeded: raise --request-timeout-s"),
         (seen("no whole answer within 0.5 s", 504, cause=STILL_COMING), "timed_out", "answers were still coming"),
         (seen("a riddle", 500), "fails", "fails (500): its own log says why; it says: a riddle"),
         (seen("<html>", 502, kind="Bad Gateway"), "gateway", "is that one up?"),
@@ -93,6 +96,7 @@ def api_error(message: str, code: str) -> str:
         (seen("h: TLS handshake failed: TLSV1_ALERT_PROTOCOL_VERSION"), "old_tls", "TLS 1.2 or 1.3"),
         (seen("Cannot connect [[SSL: UNSUPPORTED_PROTOCOL] unsupported protocol (_ssl.c:1006)]"), "old_tls", "TLS 1.2 or 1.3"),
         (seen("not HTTP: the server speaks TLS"), "speaks_tls", "begin the URL with https://"),
+        (seen("not HTTP/2: the server speaks TLS"), "speaks_tls", "begin the URL with https://"),
         (seen("not HTTP: the server speaks HTTP/2"), "speaks_http2", "HTTP/1.1"),
         (seen("not HTTP/2: the server speaks HTTP/1.1, not HTTP/2"), "speaks_no_http2", "another --transport"),
         (seen("h:1: TCP connects, but no HTTP/2 answers within 30 s"), "speaks_no_http2", "gRPC port"),
@@ -106,6 +110,19 @@ def test_an_error_names_its_cause_and_the_next_step(error: ErrorSeen, kind: str,
     assert finding.kind == kind
     assert words in finding.sentence
     assert finding.numbers == {"requests": 5, "failed": 5}
+
+
+@pytest.mark.parametrize(
+    ("url", "said", "scheme"),
+    [
+        ("grpc://h:1", "Connection reset by peer", "grpcs"), ("grpcs://h:1", "Connection reset by peer", "grpc"),
+        ("grpc://h:1", "not HTTP/2: the server speaks TLS", "grpcs"), ("https://h:1", "Connection reset by peer", "http"),
+        ("grpcs://h:1", "h: TLS handshake failed: WRONG_VERSION_NUMBER", "grpc"),
+    ],
+)  # fmt: skip
+def test_a_url_of_grpc_stays_one(url: str, said: str, scheme: str) -> None:
+    _, sentence = cause_of(ErrorDetails(said), sample_evidence().plan.replacing(urls=(url,)))
+    assert f" {scheme}://" in sentence.rpartition("-u ")[2], sentence
 
 
 def api(message: str, **fields: object) -> str:

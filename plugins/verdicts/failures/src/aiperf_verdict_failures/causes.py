@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
-import msgspec
 from aiperf import ErrorDetails
 from aiperf.sdk.model import STILL_COMING, join_url, names
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.transport import NO_TLS, REFUSED, UNIX
 
-_MOST_CHARACTERS = 200
-"""Of a server's own words in a sentence."""
-
+from aiperf_verdict_failures.bodies import said, told
 
 _FORBIDDEN = 403
 """The HTTP status of a request that no key would help."""
@@ -35,45 +32,6 @@ class _Rule(NamedTuple):
     type: str = ""
 
 
-def _said(error: ErrorDetails) -> str:
-    """The server's own words, behind a colon; "" where it says nothing."""
-    text = " ".join(_message(error.message).split())
-    short = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
-    return f"; it says: {short}" if short else ""
-
-
-def _message(body: str) -> str:
-    """The sentence in an error body of the usual forms; the body itself where it has none."""
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return "" if body.lstrip().startswith("<") else body
-    for name in ("error", "detail", "message"):
-        value = value.get(name, value) if isinstance(value, dict) else value
-    if isinstance(value, list):
-        value = ", ".join(_field_errors(value)) or None
-    return value if isinstance(value, str) else body
-
-
-def _field_errors(errors: list[Any]) -> Iterator[str]:
-    """The sentences of pydantic's errors, each behind the field that it is about."""
-    for each in errors:
-        if isinstance(each, dict) and isinstance(each.get("msg"), str) and isinstance(each.get("loc"), list):
-            field = ".".join(str(part) for part in each["loc"] if part != "body")
-            yield f"{field}: {each['msg']}" if field else each["msg"]
-
-
-def _told(body: str) -> str:
-    """What rules look at: the sentence of an error body, with the name that the API has for the error; else the body."""
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return body
-    inner = value.get("error", value) if isinstance(value, dict) else value
-    code = inner.get("code") if isinstance(inner, dict) else None
-    return f"{_message(body)} {code}" if isinstance(code, str) else _message(body)
-
-
 def _urls(plan: Plan) -> str:
     return names([f"-u {url}" for url in plan.target.urls])
 
@@ -83,7 +41,7 @@ def _key(error: ErrorDetails, plan: Plan) -> str:
         what = "forbids the requests (403): give a key that may send them with --api-key"
     else:
         what = "wants a valid key (401): give it with --api-key"
-    return f"the server {what}, or as the header that it wants with -H 'Name: value'{_said(error)}"
+    return f"the server {what}, or as the header that it wants with -H 'Name: value'{said(error)}"
 
 
 def _redirect(error: ErrorDetails, plan: Plan) -> str:
@@ -103,7 +61,7 @@ def _redirect(error: ErrorDetails, plan: Plan) -> str:
 
 def _model(error: ErrorDetails, plan: Plan) -> str:
     listed = "" if "served" in error.message.lower() else "; servers of the OpenAI API list theirs at /v1/models"
-    return f"the server has no model {names(plan.target.models)}: name one of its own with -m{listed}{_said(error)}"
+    return f"the server has no model {names(plan.target.models)}: name one of its own with -m{listed}{said(error)}"
 
 
 def _place(plan: Plan) -> str:
@@ -117,82 +75,82 @@ def _route(error: ErrorDetails, plan: Plan) -> str:
     if plan.plugins.endpoint.name == "kserve" and plan.target.streaming and plan.target.scheme.startswith("http"):
         return (
             f"the server at {_urls(plan)} has no infer_stream ({error.code}), which MLServer has: Triton streams over gRPC, at"
-            f" -u grpc://HOST:8001, or with --endpoint-type generate{_said(error)}"
+            f" -u grpc://HOST:8001, or with --endpoint-type generate{said(error)}"
         )
     return (
         f"the server has nothing at {_place(plan)} ({error.code}): is {_urls(plan)} its base address, and --endpoint-type what"
-        f" it speaks? --endpoint gives another path{_said(error)}"
+        f" it speaks? --endpoint gives another path{said(error)}"
     )
 
 
 def _no_method(error: ErrorDetails, plan: Plan) -> str:
     return (
         f"the server at {_urls(plan)} has no method {_place(plan)} (UNIMPLEMENTED): is this the port of that service, and"
-        f" --endpoint-type what it speaks?{_said(error)}"
+        f" --endpoint-type what it speaks?{said(error)}"
     )
 
 
 def _other_task(error: ErrorDetails, plan: Plan) -> str:
     return (
         f"the server's model doesn't do what the endpoint type {plan.plugins.endpoint.name} asks ({error.code}): name one that"
-        f" fits it with --endpoint-type, or a model that fits with -m{_said(error)}"
+        f" fits it with --endpoint-type, or a model that fits with -m{said(error)}"
     )
 
 
 def _large(error: ErrorDetails, plan: Plan) -> str:
-    return f"requests are larger than the server takes (413): make them shorter, or raise its limit{_said(error)}"
+    return f"requests are larger than the server takes (413): make them shorter, or raise its limit{said(error)}"
 
 
 def _old_name(error: ErrorDetails, plan: Plan) -> str:
-    return f"the server doesn't know max_completion_tokens: --use-legacy-max-tokens sends max_tokens instead{_said(error)}"
+    return f"the server doesn't know max_completion_tokens: --use-legacy-max-tokens sends max_tokens instead{said(error)}"
 
 
 def _context(error: ErrorDetails, plan: Plan) -> str:
     if any(phase.turns and phase.session_count and phase.turns > phase.session_count for phase in plan.load.phases):
         return (
             "a turn, all turns before it and the answer are longer than the model's context: make conversations shorter"
-            f" (--session-turns-mean, or the file's), or --isl or --osl smaller{_said(error)}"
+            f" (--session-turns-mean, or the file's), or --isl or --osl smaller{said(error)}"
         )
     if plan.data.source is not None:
         return (
             f"prompt and answer are longer than the model's context: make the prompts or the output lengths of the input file"
-            f" smaller, or raise the context at the server{_said(error)}"
+            f" smaller, or raise the context at the server{said(error)}"
         )
-    return f"prompt and answer are longer than the model's context: make --isl or --osl smaller{_said(error)}"
+    return f"prompt and answer are longer than the model's context: make --isl or --osl smaller{said(error)}"
 
 
 def _long_answer(error: ErrorDetails, plan: Plan) -> str:
     smaller = "make --osl smaller" if plan.data.source is None else "make the output lengths of the input file smaller"
-    return f"the answers asked for are longer than the server allows: {smaller}{_said(error)}"
+    return f"the answers asked for are longer than the server allows: {smaller}{said(error)}"
 
 
 def _new_name(error: ErrorDetails, plan: Plan) -> str:
-    return f"the server takes max_completion_tokens instead of max_tokens: drop --use-legacy-max-tokens{_said(error)}"
+    return f"the server takes max_completion_tokens instead of max_tokens: drop --use-legacy-max-tokens{said(error)}"
 
 
 def _refused(error: ErrorDetails, plan: Plan) -> str:
     return (
         f"the server refuses the requests ({error.code}): change what it names, with --extra-inputs or another"
-        f" --endpoint-type{_said(error)}"
+        f" --endpoint-type{said(error)}"
     )
 
 
 def _decoupled(error: ErrorDetails, plan: Plan) -> str:
-    return f"the model answers in parts (decoupled), which only streams carry: add --streaming{_said(error)}"
+    return f"the model answers in parts (decoupled), which only streams carry: add --streaming{said(error)}"
 
 
 def _fails(error: ErrorDetails, plan: Plan) -> str:
-    return f"the server fails ({error.code}): its own log says why{_said(error)}"
+    return f"the server fails ({error.code}): its own log says why{said(error)}"
 
 
 def _gateway(error: ErrorDetails, plan: Plan) -> str:
-    return f"a gateway gets no answer from the server behind it ({error.code}): is that one up?{_said(error)}"
+    return f"a gateway gets no answer from the server behind it ({error.code}): is that one up?{said(error)}"
 
 
 def _not_ready(error: ErrorDetails, plan: Plan) -> str:
     return (
         f"the server isn't ready, or has too much to do ({error.code}): wait for it with --wait-for-model-timeout, or ask for"
-        f" less{_said(error)}"
+        f" less{said(error)}"
     )
 
 
@@ -217,9 +175,17 @@ def _closed(error: ErrorDetails, plan: Plan) -> str:
 def _other_scheme(plan: Plan) -> str:
     if any(map(_is_local, plan.target.urls)):
         return ""
-    if all(url.startswith("https:") for url in plan.target.urls):
-        return "; if it speaks no TLS, begin the URL with http://"
-    return "; if it speaks TLS, begin the URL with https://"
+    tls = all(url.startswith(("https:", "grpcs:")) for url in plan.target.urls)
+    return f"; if it speaks {'no TLS' if tls else 'TLS'}, begin the URL with {_scheme(plan, tls=not tls)}"
+
+
+def _scheme(plan: Plan, *, tls: bool) -> str:
+    """How the URLs would begin, of HTTP or of gRPC as they are now."""
+    return f"{'grpc' if plan.target.urls[0].startswith('grpc') else 'http'}{'s' if tls else ''}://"
+
+
+def _ended(error: ErrorDetails, plan: Plan) -> str:
+    return f"the server at {_urls(plan)} gives no whole answer: its own log says why ({error.message})"
 
 
 def _not_http(error: ErrorDetails, plan: Plan) -> str:
@@ -236,7 +202,7 @@ def _unreachable(error: ErrorDetails, plan: Plan) -> str:
 
 
 def _limited(error: ErrorDetails, plan: Plan) -> str:
-    return f"the server limits requests (429): ask for less with --concurrency or --request-rate{_said(error)}"
+    return f"the server limits requests (429): ask for less with --concurrency or --request-rate{said(error)}"
 
 
 def _address(url: str) -> str:
@@ -271,13 +237,13 @@ def _host_name(error: ErrorDetails, plan: Plan) -> str:
 
 
 def _plain(error: ErrorDetails, plan: Plan) -> str:
-    return f"the server at {_urls(plan)} speaks no TLS: begin the URL with http://"
+    return f"the server at {_urls(plan)} speaks no TLS: begin the URL with {_scheme(plan, tls=False)}"
 
 
 def _no_answer_to_tls(error: ErrorDetails, plan: Plan) -> str:
     return (
         f"the server at {_urls(plan)} takes connections, and does not answer to TLS: if it speaks plain http, begin the URL"
-        f" with http:// ({error.message})"
+        f" with {_scheme(plan, tls=False)} ({error.message})"
     )
 
 
@@ -289,7 +255,7 @@ def _old_tls(error: ErrorDetails, plan: Plan) -> str:
 
 
 def _encrypted(error: ErrorDetails, plan: Plan) -> str:
-    return f"the server at {_urls(plan)} speaks TLS: begin the URL with https://"
+    return f"the server at {_urls(plan)} speaks TLS: begin the URL with {_scheme(plan, tls=True)}"
 
 
 def _http2(error: ErrorDetails, plan: Plan) -> str:
@@ -390,12 +356,14 @@ _RULES = (
     _Rule("no_tls", (), r"(?i)wrong[ _]version[ _]number|record[ _]layer[ _]failure|tls.*http[ _]request", _plain),
     _Rule("no_answer_to_tls", (), NO_TLS, _no_answer_to_tls),
     _Rule("old_tls", (), r"(?i)protocol[ _]version|unsupported[ _]protocol", _old_tls),
-    _Rule("speaks_tls", (), r"(?i)not HTTP: the server speaks TLS|HTTP request (was sent )?to (an )?HTTPS", _encrypted),
+    _Rule("speaks_tls", (), r"(?i)not HTTP(/2)?: the server speaks TLS|HTTP request (was sent )?to (an )?HTTPS", _encrypted),
     _Rule("speaks_http2", (), r"not HTTP: the server speaks HTTP/2", _http2),
     _Rule("speaks_no_http2", (), _NO_HTTP2, _no_http2),
     _Rule("encoded", (), r"^the answer is encoded as ", _encoded),
     _Rule("not_http", (), r"^not HTTP: ", _not_http),
     _Rule("timed_out", (), r"^no whole answer within ", _late),
+    _Rule("timed_out", (504,), "", _late, type="^DEADLINE_EXCEEDED$"),
+    _Rule("ended", (), r"^the server ended the (connection|stream): ", _ended),
     _Rule("closed", (), r"closed the connection before a whole answer|Connection reset by peer", _closed),
     _Rule("not_ready", (503,), "", _not_ready),
     _Rule("gateway", (502, 504), "", _gateway, type="Bad Gateway|Gateway Time-?out"),
@@ -418,11 +386,11 @@ def cause_of(error: ErrorDetails, plan: Plan, looks: Mapping[str, str] | None = 
 
     *looks*: what :func:`aiperf_verdict_failures.look.looked` has found.
     """
-    told = _told(error.message)
+    words = told(error.message)
     for rule in _RULES:
         if rule.codes and error.code not in rule.codes:
             continue
-        if re.search(rule.text, told) and re.search(rule.type, error.type or ""):
+        if re.search(rule.text, words) and re.search(rule.type, error.type or ""):
             return rule.kind, _with_looks(rule.kind, rule.sentence(error, plan), error, plan, looks or {})
     if error.cause != REFUSED:
         return "", ""
