@@ -369,6 +369,26 @@ def test_a_server_that_speaks_otherwise_is_named(play: Any, said: bytes, words: 
     play(script, scene, server={"greets": False})
 
 
+def test_a_server_that_dies_was_one_of_http2(play: Any) -> None:
+    async def script(peer: Any) -> None:
+        if peer.number == 0:
+            peer.flush()
+            stream, _, body = await peer.request()
+            peer.answer(stream, body[5:])
+        else:
+            await peer.event()
+
+    async def scene(scene: Any) -> None:
+        _, error = await scene.ask()
+        assert error is None
+        while scene.transport.links:
+            await asyncio.sleep(0.001)
+        _, error = await scene.ask()
+        assert error is not None and error.type == "ConnectionResetError" and "HTTP/1.1" not in error.message
+
+    play(script, scene, server={"greets": False})
+
+
 def test_a_server_that_says_nothing_is_given_up(play: Any) -> None:
     async def script(peer: Any) -> None:
         await peer.closed()

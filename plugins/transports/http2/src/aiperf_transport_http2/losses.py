@@ -29,7 +29,8 @@ def unread(call: Call, out: Outgoing, wire: Wire, *, ended: bool) -> int:
 
 def not_begun(error: ErrorDetails, wire: Wire) -> ErrorDetails:
     """The error of a connection that ended before the server's settings."""
-    if error.type != "ConnectionResetError" or not wire.connected_ns:
+    known = wire.origin in wire.transport.limits  # by its settings on another connection
+    if error.type != "ConnectionResetError" or not wire.connected_ns or known:
         return error
     message = f"{wire.origin.name} closes connections that begin with HTTP/2: does it speak HTTP/1.1 alone?"
     return ErrorDetails(message, type="NoHttp2")
