@@ -38,6 +38,7 @@ def test_each_failure_of_a_call_has_its_name(tmp_path: Path, simulator: Simulato
     expected = list(FAULTS.values())
     assert sorted(told, key=str) == sorted({(expected.count(each), *each) for each in expected}, key=str)
     assert done.json()["request_count"]["avg"] == 1
+    assert done.json()["outcomes"] == {"completed": 1, "failed": 2, "cut": 6}  # a call that is refused never began
     outcomes = [row["outcome"] for row in simulator.truth()["requests"]]
     for outcome, count in {"cut": 1, "reset": 1, "failed": 1, "refused": 1, "error said in-band": 1}.items():
         assert outcomes.count(outcome) == count, outcomes
