@@ -29,7 +29,7 @@ _FAILED = ("failed", "cut", "empty", "client_limit", "cancelled")
 """Outcomes of failed requests: together the summary's count of them."""
 _RECONNECTED = {
     "closed_before_write": "requests on a new connection (the server had closed the open one)",
-    "unacknowledged": "requests sent again (the server had closed, and received nothing of them)",
+    "unacknowledged": "requests sent again (the server had closed, or refused them, and read nothing of them)",
 }
 _READERS = {"compiled": "read by loop and thread", "python": "read by the loop", "mixed": "read with a thread and without"}
 _ENDS = (

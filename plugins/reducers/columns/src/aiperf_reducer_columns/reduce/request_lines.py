@@ -67,7 +67,7 @@ def _parts(batch: RecordBatch, row: int) -> Iterator[str]:
 
 def _connection(batch: RecordBatch, row: int) -> str:
     if batch["resent"][row] == 1:
-        return "sent again, because the server had closed the open connection and received nothing of it"
+        return "sent again, because the server had closed the open connection, or refused the request, and read nothing of it"
     if batch["reused"][row] == 1:
         return "on an open connection"
     if not np.isfinite(batch["sent_ns"][row]):
