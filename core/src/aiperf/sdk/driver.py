@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, MutableSequence, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol
@@ -265,6 +265,11 @@ class Driver(Generic[OptionsT]):
             return
         heappush(self._thinking, (due_ns, next(self._thoughts), session, then))
         self._set_think_timer()
+
+    def forget(self, session: Session) -> None:
+        """Call nobody for the session, which waits for a due time or doesn't."""
+        self._thinking[:] = [row for row in self._thinking if row[2] is not session]
+        heapify(self._thinking)
 
     def _set_think_timer(self) -> None:
         if self._think_timer is None:

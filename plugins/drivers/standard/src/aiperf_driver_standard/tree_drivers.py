@@ -7,7 +7,7 @@ children leave when they are due; they take no session slot and no tick of a rat
 from __future__ import annotations
 
 from collections import deque
-from heapq import heappush
+from heapq import heapify, heappush
 from time import monotonic_ns
 
 from aiperf.sdk.driver import Driver, DriverContext, Session
@@ -27,20 +27,11 @@ class _TreeDriver(Driver[None]):
 
     def send(self, session: Session, n: int, due_ns: int, held_ns: int = 0) -> None:
         trees = self.trees
-        if self._gone(session):
-            self.gate.release_prefill()
-            return
         if trees.has(session):
             trees.left(session)
         elif not session.turn and trees.begin(session, n, lambda: self.send(session, n, due_ns, held_ns)):
             return
         super().send(session, n, due_ns, held_ns)
-
-    def _gone(self, session: Session) -> bool:
-        """Whether a child's failure has ended the session, or its whole tree, while the turn waited."""
-        if self.trees.has(session):
-            return self.trees.aborted(session)
-        return (session.turn > 0 or session.stream > 0) and bool(self.requests.streams(session.entry))
 
     def request_ended(self, session: Session) -> None:
         if self.trees.has(session):
@@ -63,7 +54,7 @@ class _TreeDriver(Driver[None]):
         raise NotImplementedError(f"{type(self).__name__} must define follow(session)")
 
     def dropped(self, session: Session) -> None:
-        """Nothing is counted by turns."""
+        self.forget(session)
 
     def over(self, root: Session) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define over(root)")
@@ -75,14 +66,16 @@ class BurstTrees(_TreeDriver, BurstDriver):
     def follow(self, session: Session) -> None:
         self.later(session, self._due_ns(session), self._continue)
 
+    def dropped(self, session: Session) -> None:
+        super().dropped(session)
+        if session in self._ready:
+            self._ready.remove(session)
+
     def over(self, root: Session) -> None:
         self._alive -= 1
         self._reuse_slot()
 
     def _send_turn(self, session: Session, held_ns: int = 0) -> None:
-        if self._gone(session):
-            self.gate.release_prefill()
-            return
         if not self.trees.has(session):
             super()._send_turn(session, held_ns)
             return
@@ -116,6 +109,12 @@ class PacedTrees(_TreeDriver, PacedDriver):
 
     def follow(self, session: Session) -> None:
         self.later(session, self._due_ns(session), self._offer_child if session.stream else self._offer)
+
+    def dropped(self, session: Session) -> None:
+        super().dropped(session)
+        for waiting in (self._ready, self._late_children):
+            if session in waiting:
+                waiting.remove(session)
 
     def over(self, root: Session) -> None:
         self._alive -= 1
@@ -170,6 +169,10 @@ class SessionTrees(_TreeDriver, SessionsDriver):
 
     def dropped(self, session: Session) -> None:
         self._alive -= 1
+        self._later[:] = [row for row in self._later if row[-1] is not session]
+        heapify(self._later)
+        for row in [row for row in self._waiting_turns if row[1] is session]:
+            self._waiting_turns.remove(row)
 
     def over(self, root: Session) -> None:
         self._alive -= 1

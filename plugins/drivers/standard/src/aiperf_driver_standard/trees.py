@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic_ns
@@ -135,10 +136,6 @@ class Trees:
         self.sent += 1
         tree.nodes[session.stream].sent = session.last
 
-    def aborted(self, session: Session) -> bool:
-        """Whether a child's failure has ended the session's stream."""
-        return self._trees[session.number].nodes[session.stream].aborted
-
     def ended(self, session: Session) -> None:
         """A request of the session is over."""
         tree = self._trees[session.number]
@@ -169,9 +166,12 @@ class Trees:
         """Behind an answer: what it starts, then the stream's next turn."""
         at_ns, turn = session.answered_ns, session.turn - node.stream.first
         if session.failed and session.stream:
+            family = tree.nodes[node.stream.parent] if self._fail_fast else node
+            ended = family.over  # before a background child has failed: whoever waited for it knows
             if self._fail_fast:
-                self._abort(tree, tree.nodes[node.stream.parent])
-            self._end(tree, node, at_ns)
+                self._abort(tree, family)
+            if not ended:
+                self._end(tree, family, at_ns)
             return
         self._fire(tree, node, turn, at_ns)
         if session.last:
@@ -204,9 +204,9 @@ class Trees:
         for child, offset_ms in zip(branch.children, offsets, strict=True):
             wait_ns = pause_ns + round(offset_ms * _MS)
             if wait_ns:
-                self._at(at_ns + wait_ns, _Start(self, tree, node, child).__call__)
+                self._at(at_ns + wait_ns, partial(self._start, tree, node, child, planned=True))
             else:
-                self.start(tree, node, child, at_ns, 0)
+                self._start(tree, node, child, at_ns, planned=False)
 
     def _drawn_ns(self, tree: _Tree, node: _Node, branch: int, pause: Pause) -> int:
         """The branch's time before it begins, in this tree."""
@@ -236,8 +236,8 @@ class Trees:
         if starts and self._timer is not None:
             self._timer.set(starts[0][0])
 
-    def start(self, tree: _Tree, parent: _Node, child: int, at_ns: int, gate_ns: int) -> None:
-        """Begin a stream.  *at_ns*: when that is due.  *gate_ns*: the same where it was planned, else 0."""
+    def _start(self, tree: _Tree, parent: _Node, child: int, at_ns: int, *, planned: bool) -> None:
+        """Begin a stream at *at_ns*; *planned*: that is later than what started it."""
         if parent.aborted or self.stopped:
             tree.busy -= 1
             self._settle(tree)
@@ -245,7 +245,7 @@ class Trees:
         session = self._requests.child(parent.session, child)
         session.answered_ns = at_ns
         node = tree.nodes[child] = _Node(tree.streams[child], session)
-        node.gate_ns = gate_ns
+        node.gate_ns = at_ns if planned else 0
         self._fire(tree, node, None, at_ns)
         if node.stream.turns:
             self._host.follow(session)
@@ -257,10 +257,8 @@ class Trees:
         self._close(tree, node)
         if node.stream.parent < 0:
             return
-        parent = tree.nodes[node.stream.parent]
-        number = next(
-            number for number, branch in enumerate(parent.stream.branches) if _number(tree, node) in branch.children
-        )
+        parent, child = tree.nodes[node.stream.parent], node.session.stream
+        number = next(number for number, branch in enumerate(parent.stream.branches) if child in branch.children)
         parent.left[number] -= 1
         if parent.left[number] or parent.aborted or self.stopped:
             return
@@ -280,11 +278,11 @@ class Trees:
         node.over, node.parked = True, False
 
     def _abort(self, tree: _Tree, node: _Node) -> None:
-        """End a stream and its descendants: requests in flight end by themselves, and nothing follows."""
-        below = [one for one in tree.nodes.values() if one is node or _descends(tree, one, node)]
-        for one in below:
-            one.aborted = True
-            self._close(tree, one)
+        """Close a stream and its descendants: requests in flight end by themselves, and nothing follows."""
+        for one in tree.nodes.values():
+            if one is node or _descends(tree, one, node):
+                one.aborted = True
+                self._close(tree, one)
 
     def _settle(self, tree: _Tree) -> None:
         """End the tree once nothing of it is in flight or to come."""
@@ -294,25 +292,9 @@ class Trees:
         self._host.over(tree.root)
 
 
-class _Start:
-    """A stream that begins later."""
-
-    __slots__ = ("_child", "_parent", "_tree", "_trees")
-
-    def __init__(self, trees: Trees, tree: _Tree, parent: _Node, child: int) -> None:
-        self._trees, self._tree, self._parent, self._child = trees, tree, parent, child
-
-    def __call__(self, at_ns: int) -> None:
-        self._trees.start(self._tree, self._parent, self._child, at_ns, at_ns)
-
-
 def _free(node: _Node, branch: Branch) -> bool:
     """Whether the branches that this one waits for have ended."""
     return all(node.left[earlier] == 0 for earlier in branch.behind)
-
-
-def _number(tree: _Tree, node: _Node) -> int:
-    return node.session.stream
 
 
 def _descends(tree: _Tree, node: _Node, ancestor: _Node) -> bool:
