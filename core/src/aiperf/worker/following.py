@@ -19,15 +19,16 @@ from aiperf.rundir.journal import DRAINED
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import Session
 from aiperf.sdk.exchanges import Answered, Done, Follow
+from aiperf.sdk.fetch import origin
 from aiperf.sdk.model import ErrorDetails, HttpRequest, joined
 from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, STREAMED, Exchange, Shape, Transport
 from aiperf.worker.draining import Drain
 from aiperf.worker.requests import Requests
 
 _LONGEST_S = 1e6
-"""A longer wait is none that a timer keeps; the request's timeout ends it before."""
+"""The longest time that a timer is set for."""
 _SAID_BYTES = 2048
-"""Of a body that says why an exchange failed."""
+"""Length of the part of a body that an error message quotes."""
 _SPREAD, _LEAST_WAIT = 0.4, 0.1
 """Shares of a poll's interval: by how much it varies, up and down; and the shortest wait behind a slow answer."""
 _ACCEPTED = 202
@@ -214,9 +215,9 @@ class Following:
             raise TypeError(f"follow returned {type(step).__name__}, neither Follow with an HttpRequest nor Done")
         if not 0 <= step.after_s < math.inf:
             raise ValueError(f"follow gave after_s {step.after_s!r}, which must be 0 or more")
-        if not step.request.path.startswith("/") and _origin(step.request.path) != _origin(url):
-            raise ValueError(f"follow gave the path {step.request.path!r}: not below /, and no URL of the same server")
         session, again = chain.outer.owner, before is not None and before.request is step.request
+        if not again and not step.request.path.startswith("/") and origin(step.request.path) != origin(url):
+            raise ValueError(f"follow gave the path {step.request.path!r}: not below /, and no URL of the same server")
         assert isinstance(session, Session)  # the kernel's owner of every request
         if again and before is not None and before.drain is step.drain:  # asked again
             shape = exchange.shape
@@ -314,8 +315,3 @@ def _failure(step: Follow, exchange: Exchange, answer: _Answer, error: ErrorDeta
     said = answer.body[:_SAID_BYTES].decode("utf-8", "replace").strip()
     what = f"HTTP {exchange.status}"  # paths have ids, and equal errors are counted together
     return ErrorDetails(f"{what}: {said}" if said else what, type=step.failure, code=exchange.status)
-
-
-def _origin(url: str) -> list[str]:
-    """Scheme and server of a URL."""
-    return url.split("/", 3)[:3]

@@ -61,6 +61,14 @@ def test_an_unknown_status_ends_the_job_with_its_third_time() -> None:
         VideoGeneration().decode(job("upscaling"))
 
 
+@pytest.mark.parametrize("page", [b"<html>502</html>", b"null", b'{"status":"\xff"}'])
+def test_an_unreadable_answer_is_the_servers_fault(page: bytes) -> None:
+    assert VideoGeneration().follow(Answered(1, 200, page, before=POLL, state=0, url=POLL.path)) == Done()
+    with pytest.raises(BadResponse, match="video_generation: ") as caught:
+        VideoGeneration().decode(page)
+    assert caught.value.raw == page
+
+
 def test_an_answer_without_id_fails_the_request() -> None:
     assert VideoGeneration().follow(Answered(0, 200, b'{"status":"queued"}', url=URL)) == Done()
     with pytest.raises(BadResponse, match="has no id"):
@@ -79,7 +87,9 @@ def test_a_failed_job_is_an_error_of_its_type(error: object, said: str) -> None:
 
 @pytest.mark.parametrize(("url", "film"), [
     (None, "http://here/api/v1/videos/v1/content?key=a"), ("/files/v1.mp4", "http://here/files/v1.mp4"),
-    ("http://here/files/v1.mp4", "http://here/files/v1.mp4"), ("https://cdn/v1.mp4", "http://here/api/v1/videos/v1/content?key=a"),
+    ("http://here/files/v1.mp4", "http://here/files/v1.mp4"), ("http://Here:80/v1.mp4", "http://Here:80/v1.mp4"),
+    ("http://here:x/v1.mp4", "http://here/api/v1/videos/v1/content?key=a"),
+    ("http://[/v1.mp4", "http://here/api/v1/videos/v1/content?key=a"), ("https://cdn/v1.mp4", "http://here/api/v1/videos/v1/content?key=a"),
 ])  # fmt: skip
 def test_the_film_is_fetched_from_the_same_server(url: str | None, film: str) -> None:
     endpoint = VideoGeneration(VideoGenerationOptions(download_video_content=True))

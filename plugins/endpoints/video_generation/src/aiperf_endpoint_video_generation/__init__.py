@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urljoin
 
@@ -9,6 +10,7 @@ import msgspec
 from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn, Unit
 from aiperf.sdk.endpoint import Answered, Done, Follow, decoded, in_band_error
 from aiperf.sdk.environment import number
+from aiperf.sdk.fetch import origin
 from aiperf.sdk.metric import PluginUnit
 from aiperf_dialects.forms import FormFields, one_text
 from msgspec import Struct
@@ -69,7 +71,10 @@ class VideoGeneration(Endpoint[VideoGenerationOptions]):
     def follow(self, answer: Answered) -> Follow | Done:
         if answer.state == _FILM:
             return Done()
-        job = _read(answer.body)
+        try:
+            job = _read(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return Done()  # ``decode`` says why the answer can't be read
         if job.status in _DONE and self.options.download_video_content:
             film = HttpRequest(_film_url(answer, job), b"", {"Accept": "*/*"}, method="GET")
             return Follow(film, keep=True, drain=True, failure="VideoDownloadError", state=_FILM)
@@ -110,9 +115,8 @@ class VideoGeneration(Endpoint[VideoGenerationOptions]):
 
 def _film_url(answer: Answered, job: _Job) -> str:
     """Where the film of a job is."""
-    if job.url:
-        url = urljoin(answer.url, job.url)
-        if url.split("/", 3)[:3] == answer.url.split("/", 3)[:3]:
+    with suppress(ValueError):  # the job's url is none
+        if job.url and origin(url := urljoin(answer.url, job.url)) == origin(answer.url):
             return url
     # A server that makes films at once answers the first request so.
     place = answer.url if answer.before is not None else _below(answer.url, quote(job.id or "", safe=""))
