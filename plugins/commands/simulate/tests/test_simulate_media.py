@@ -174,3 +174,20 @@ def test_faults_of_chats_are_those_of_media(simulator: Simulator) -> None:
         ask(simulator, "/v1/audio/speech", {"input": "x" * 72, "voice": "a", "response_format": "pcm"}, fault="cut=2")
     body, _ = ask(simulator, "/v1/images/generations", {"prompt": "a"}, fault="items=3")
     assert len(json.loads(body)["data"]) == 3
+
+
+def test_a_head_request_for_a_film_has_no_body(simulator: Simulator) -> None:
+    job = json.loads(ask(simulator, "/v1/videos", {"prompt": "a kite"}, form=True)[0])
+    connection = http.client.HTTPConnection(simulator.url.removeprefix("http://"), timeout=60)
+    connection.request("HEAD", f"/v1/videos/{job['id']}/content")
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Content-Length"], answer.read()) == (200, "3000000", b"")
+    connection.request("GET", f"/v1/videos/{job['id']}")
+    assert json.load(connection.getresponse())["status"] == "completed"
+    connection.close()
+
+
+def test_a_field_of_a_form_that_is_no_number_is_refused(simulator: Simulator) -> None:
+    picture = FilePart("image", "image.png", b"\x89PNG", "image/png")
+    said = refusal(simulator, "/v1/images/edits", {"prompt": "a", "partial_images": "many"}, picture)
+    assert "partial_images is 'many'; a whole number from 0 to 3" in said

@@ -76,6 +76,11 @@ class Faults(Struct, frozen=True, omit_defaults=True):
     job: str | None = None
     film: str | None = None
 
+    @property
+    def refusal(self) -> str:
+        """What is said with *status*."""
+        return f"the simulator was told to fail with status {self.status}"
+
     def over(self, below: Faults) -> Faults:
         """Both together; these faults win where both set a field."""
         return msgspec.structs.replace(below, **changes(self))

@@ -28,15 +28,15 @@ class Form(Struct, frozen=True):
     fields: dict[str, str]
     files: dict[str, list[File]]
 
-    def whole(self, name: str, default: int, most: int) -> int:
-        """A field that is a whole number from 1 to *most*.
+    def whole(self, name: str, default: int, most: int, *, least: int = 1) -> int:
+        """A field that is a whole number from *least* to *most*.
 
         Raises:
             AskError: It is none.
         """
         value = self.fields.get(name, str(default))
-        if not value.isdecimal() or not 1 <= int(value) <= most:
-            raise AskError(f"{name} is {value!r}; a whole number from 1 to {most} is needed")
+        if not value.isdecimal() or not least <= int(value) <= most:
+            raise AskError(f"{name} is {value!r}; a whole number from {least} to {most} is needed")
         return int(value)
 
     def switch(self, name: str) -> bool:

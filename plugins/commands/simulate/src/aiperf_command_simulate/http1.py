@@ -1,13 +1,11 @@
 """HTTP/1.1, the server's half: requests in, in order; answers out, each written at once.  And what HTTP/2 shares with it.
 
-Small on purpose: what a load generator and a browser need.  Writes go straight to the socket while nothing is
-queued, so that the instant before the call is the instant of sending; the loop would write a whole batch later.
+Small on purpose: what a load generator and a browser need.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import struct
 import time
@@ -18,6 +16,8 @@ from urllib.parse import parse_qs
 
 import httptools
 from msgspec import Struct
+
+from aiperf_command_simulate.outlet import Outlet
 
 if TYPE_CHECKING:
     from aiperf_command_simulate.dialects import Route
@@ -128,13 +128,12 @@ class Connection(asyncio.Protocol):
     """One client's connection; answers one request at a time and keeps pipelined ones in order."""
 
     # More than 20 attributes: the parser calls back without arguments, so each part of a request is kept between calls.
-    # Larger than 250 lines: what the loop, the parser and the site call changes the same fields.
 
     def __init__(self, site: Site) -> None:
         self.number = 0
         self._site = site
         self._transport: asyncio.Transport | None = None
-        self._fd = -1
+        self._outlet: Outlet | None = None
         self._parser = httptools.HttpRequestParser(self)
         self._pending: deque[Request] = deque()
         self._current: Request | None = None
@@ -158,8 +157,7 @@ class Connection(asyncio.Protocol):
         sock: socket.socket = transport.get_extra_info("socket")
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if transport.get_extra_info("sslcontext") is None:
-            self._fd = sock.fileno()
+        self._outlet = Outlet(self._transport)
         self.number = self._site.opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -179,12 +177,10 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._closing = True
-        self._fd = -1
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
-        self._fd = -1
         self._pending.clear()
         if self._current is not None:
             self._site.lost(self)
@@ -311,7 +307,6 @@ class Connection(asyncio.Protocol):
             sock: socket.socket = self._transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._closing = True
-            self._fd = -1
             self._transport.abort()
         else:
             self.close()
@@ -319,28 +314,12 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Send what is queued, then close."""
         self._closing = True
-        self._fd = -1
         if self._transport is not None:
             self._transport.close()
 
     def write(self, data: bytes) -> None:
-        transport = self._transport
-        if transport is None or transport.is_closing():
-            return
-        if self._fd >= 0 and not transport.get_write_buffer_size():
-            try:
-                sent = os.write(self._fd, data)
-            except BlockingIOError:
-                sent = 0
-            except OSError:  # the client is gone; connection_lost says so to the site
-                self._fd = -1
-                self._closing = True
-                transport.abort()
-                return
-            if sent == len(data):
-                return
-            data = data[sent:]
-        transport.write(data)
+        if self._outlet is not None and not self._outlet.write(data):
+            self._closing = True  # connection_lost says so to the site
 
     def _request(self) -> Request:
         if self._current is None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import time
 from typing import cast
 from urllib.parse import parse_qs
@@ -15,6 +13,7 @@ from aiperf_http2.grpc import CONTENT_TYPE
 
 from aiperf_command_simulate.calls import Call
 from aiperf_command_simulate.http1 import MOST_BODY_BYTES, Connection, Request, Site
+from aiperf_command_simulate.outlet import Outlet
 from aiperf_command_simulate.truth import CLIENT_GONE, CUT
 
 MOST_STREAMS = 1000
@@ -61,16 +60,12 @@ class Multiplex(asyncio.Protocol):
         self.site, self.number = site, first.number
         self.http = Http2Connection(client=False, max_streams=MOST_STREAMS)
         self.read_ns = self.read_wall_ns = 0
-        self._first, self._transport = first, transport
-        sock: socket.socket = transport.get_extra_info("socket")
-        self._fd = sock.fileno() if transport.get_extra_info("sslcontext") is None else -1
-        self._reading = False
+        self._first, self._transport, self._outlet = first, transport, Outlet(transport)
 
     # What the loop calls.
 
     def data_received(self, data: bytes) -> None:
         self.read_ns, self.read_wall_ns = time.monotonic_ns(), time.time_ns()
-        self._reading = True
         try:
             events = self.http.receive(data)
             for event in events:
@@ -81,15 +76,12 @@ class Multiplex(asyncio.Protocol):
                 elif isinstance(event, StreamReset):
                     self._responder(event.stream).lost()
         except Http2Error:
-            self._reading = False
             self.flush()
             self._transport.close()
             return
-        self._reading = False
         self.flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fd = -1
         self._give_up(CLIENT_GONE)
         self._first.connection_lost(exc)
 
@@ -115,21 +107,10 @@ class Multiplex(asyncio.Protocol):
     # What streams call.
 
     def flush(self) -> None:
-        """Write what is ready; while a read is looked at, only what an answer has."""
-        transport = self._transport
+        """Write all frames that are ready."""
         while data := self.http.take():
-            if self._fd >= 0 and not transport.get_write_buffer_size():
-                try:
-                    sent = os.write(self._fd, data)
-                except BlockingIOError:
-                    sent = 0
-                except OSError:  # the client is gone; connection_lost says so to the site
-                    self._fd = -1
-                    transport.abort()
-                    return
-                data = data[sent:]
-            if data:
-                transport.write(data)
+            if not self._outlet.write(data):
+                return
 
     def cut(self, stream: Http2Stream, *, reset: bool) -> None:
         """Reset the stream, or close the connection with all of its streams."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from aiperf_command_simulate.dialect import Reply
-    from aiperf_command_simulate.http1 import Responder
+    from aiperf_command_simulate.http1 import Request, Responder
     from aiperf_command_simulate.truth import Record
 
 _BURST_PIECES = 32
@@ -59,11 +59,17 @@ class Pouring:
             self.go_on()
 
 
-def pour(connection: Responder, record: Record, reply: Reply, ended: Callable[[bool], None]) -> None:
-    """Send the pieces of *reply*, and note their instants in *record*; *ended* is told whether they were the whole body.
+def pour(
+    connection: Responder, request: Request, record: Record, reply: Reply, ended: Callable[[bool], None]
+) -> None:
+    """Send the pieces of *reply*, none to HEAD, and note their instants in *record*; *ended* is told whether they were all.
 
     A stream of HTTP/2 gets them at once, and has windows of its own.
     """
+    if request.method == "HEAD":
+        connection.end()
+        ended(True)
+        return
     sent = 0
 
     def counted() -> Iterator[bytes]:

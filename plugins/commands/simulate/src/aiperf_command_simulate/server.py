@@ -155,7 +155,7 @@ class Server:
         if reply.pieces is not None and record is not None:
             record.status, self._answering[connection] = reply.status, (record, None)
             connection.begin(reply.status, {"Content-Type": reply.content_type}, length=reply.length)
-            pour(connection, record, reply, lambda whole: self._poured(connection, record, whole=whole))
+            pour(connection, request, record, reply, lambda whole: self._poured(connection, record, whole=whole))
             return
         connection.respond(reply.status, reply.body, kind=reply.content_type)
         if record is not None:
@@ -173,8 +173,8 @@ class Server:
         try:
             faults = self.faults_of(request, record)
             if faults.status is not None:
-                message, page = f"the simulator was told to fail with status {faults.status}", BODIES.get(faults.body or "")
-                refusal = RefusedError(faults.status, "SimulatedError", message, faults.retry_after_s, page)
+                page = BODIES.get(faults.body or "")
+                refusal = RefusedError(faults.status, "SimulatedError", faults.refusal, faults.retry_after_s, page)
                 if not faults.slow_first_ns:
                     raise refusal
                 self._answering[connection] = record, None

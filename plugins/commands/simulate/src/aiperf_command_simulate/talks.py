@@ -87,7 +87,7 @@ class TalkRun:
             self._late = True
             asyncio.get_running_loop().call_later(faults.slow_first_ns / 1e9, self._wake)
         elif faults.status is not None:
-            self._fail(faults.status, f"the simulator was told to fail with status {faults.status}")
+            self._fail(faults.status, faults.refusal)
         if not faults.done:
             self._call.omit_status()
 
@@ -96,7 +96,7 @@ class TalkRun:
         if self.over:
             return
         if self._faults.status is not None:
-            self._fail(self._faults.status, f"the simulator was told to fail with status {self._faults.status}")
+            self._fail(self._faults.status, self._faults.refusal)
             return
         waiting, self._waiting = self._waiting, []
         self._say(waiting)

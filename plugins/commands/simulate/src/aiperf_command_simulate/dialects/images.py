@@ -146,7 +146,8 @@ class Edits(Generations):
             raise AskError("prompt is missing")
         sent = _Body(
             form.fields["prompt"], form.fields.get("model", ""), form.whole("n", 1, _MOST_IMAGES), form.fields.get("size"),
-            form.fields.get("response_format"), form.switch("stream"), int(form.fields.get("partial_images") or 0),
+            form.fields.get("response_format"), form.switch("stream"),
+            form.whole("partial_images", 0, _MOST_PARTIAL_IMAGES, least=0),
         )  # fmt: skip
         media = images or [form.fields["url"].encode()]
         prompts = sent.prompt.encode() + b"".join(part_bytes({"image": b64encode(each).decode()}) for each in media)
