@@ -311,7 +311,8 @@ class Endpoint(WithOptions[OptionsT]):
         For requests that take several exchanges, with ``Capabilities.follows``; called in workers, on the measuring loop,
         behind each good answer (2xx); another status ends the request.  One answer is the request's, which alone is decoded:
         the last, unless one was kept (``Follow.keep``).  The latency ends with the last exchange, and the timeout covers all.
-        An exception fails the request.
+        An exception fails the request, and the report names the plugin; of an answer that can't be read return Done, and
+        ``decode`` raises BadResponse.
         """
         return Done()
 

@@ -277,4 +277,4 @@ def _root(url: str, path: str) -> str:
     return base.rstrip("/").removesuffix(path).removesuffix("/v1") + mark + query
 
 
-__all__ = ["FetchError", "Fetched", "Servers"]
+__all__ = ["FetchError", "Fetched", "Servers", "origin"]
