@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aiperf import BadDataset, HttpRequest, Media, Turn
+from aiperf import HttpRequest, Media, Turn
 from aiperf.sdk.media import media_bytes
 from aiperf.sdk.multipart import FilePart, multipart
 
@@ -47,18 +47,6 @@ class FormFields:
         return HttpRequest(self._path, form.body, dict(headers or {}), form.content_type)
 
 
-def one_text(dialect: str, turn: Turn) -> str:
-    """The only text of a turn.
-
-    Raises:
-        BadDataset: It has none, or several.
-    """
-    if len(turn.texts) != 1 and turn.payload is None:
-        count = f"{len(turn.texts)} texts" if turn.texts else "none"
-        raise BadDataset(f"{dialect} needs one text, the prompt, and the turn has {count}", "give each row one text")
-    return turn.texts[0] if turn.texts else ""
-
-
 def image_file(media: Media, field: str = "image") -> FilePart:
     """An inline image as a file, of the type that its bytes tell, else of the one that the data set tells.
 
@@ -83,4 +71,4 @@ def sound_file(media: Media, field: str = "file") -> FilePart:
     return FilePart(field, f"audio.{ending}", content, mime)
 
 
-__all__ = ["PNG_8X8", "FormFields", "image_file", "one_text", "sound_file"]
+__all__ = ["PNG_8X8", "FormFields", "image_file", "sound_file"]

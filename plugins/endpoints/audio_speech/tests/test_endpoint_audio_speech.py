@@ -80,7 +80,7 @@ def test_damaged_base64_fails_the_request() -> None:
 
 
 @pytest.mark.parametrize(("turn", "why"), [
-    (Turn(), "needs one text"), (Turn(("a", "b")), "2 of them"), (Turn(("a",), extra={"stream_format": "sse"}), "read alike"),
+    (Turn(), "needs one text"), (Turn(("a", "b")), "2 texts"), (Turn(("a",), extra={"stream_format": "sse"}), "read alike"),
 ])  # fmt: skip
 def test_a_turn_that_cannot_be_sent_is_refused(turn: Turn, why: str) -> None:
     with pytest.raises(BadDataset, match=why):

@@ -6,12 +6,13 @@ import binascii
 from typing import Any
 
 import msgspec
-from aiperf import BadDataset, BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn, Unit, in_band_error
+from aiperf import BadResponse, Capabilities, Delta, Endpoint, HttpRequest, Turn, Unit, in_band_error
 from aiperf.sdk.endpoint import Drained, Prompt, Reader
 from aiperf.sdk.exchanges import DRAINED_START
 from aiperf.sdk.sound import sound_of
 from aiperf_dialects.growing import BatchReader
 from aiperf_dialects.prompts import prompt_of
+from aiperf_dialects.turns import check_shared, one_text
 from msgspec import Struct
 
 from aiperf_endpoint_audio_speech.options import AudioSpeechOptions
@@ -79,14 +80,8 @@ class AudioSpeech(Endpoint[AudioSpeechOptions]):
         Raises:
             BadDataset: The turn has another number of texts than one, or a format of its own.
         """
-        if len(turn.texts) != 1 and turn.payload is None:
-            count = f"{len(turn.texts)} of them" if turn.texts else "none"
-            raise BadDataset(f"audio_speech needs one text to speak, and the turn has {count}", "give each row one text")
-        options, text = self.options, turn.texts[0] if turn.texts else ""
-        for name in ("response_format", "stream_format"):
-            if name in turn.extra:
-                hint = f"give --extra-inputs {name}:…"
-                raise BadDataset(f"a row has a {name} of its own, and all answers are read alike", hint)
+        options, text = self.options, one_text("audio_speech", turn)
+        check_shared(turn, "response_format", "stream_format")
         body: dict[str, Any] = {
             "model": turn.model, "input": text, "voice": options.voice, "response_format": options.response_format,
         }  # fmt: skip

@@ -10,6 +10,7 @@ from aiperf import BadDataset, BadResponse, Capabilities, Delta, Endpoint, HttpR
 from aiperf.sdk.endpoint import Prompt, Reader
 from aiperf_dialects.forms import FormFields, sound_file
 from aiperf_dialects.growing import BatchReader
+from aiperf_dialects.turns import check_shared
 from msgspec import Struct
 
 from aiperf_endpoint_audio_transcription.options import AudioTranscriptionOptions
@@ -115,9 +116,7 @@ class AudioTranscription(Endpoint[AudioTranscriptionOptions]):
         if len(turn.media) != 1 and turn.payload is None:
             count = f"{len(turn.media)} of them" if turn.media else "none"
             raise BadDataset(f"audio_transcription needs one clip, and the turn has {count}", "give each row one audio")
-        if "response_format" in turn.extra:
-            hint = "give --extra-inputs response_format:…"
-            raise BadDataset("a row has a response_format of its own, and all answers are read alike", hint)
+        check_shared(turn, "response_format")
         fields: dict[str, Any] = {"model": turn.model, "response_format": self.options.response_format}
         if turn.stream:
             fields["stream"] = True

@@ -6,8 +6,9 @@ from typing import Any
 
 from aiperf import BadDataset, Capabilities, Delta, Endpoint, HttpRequest, Media, Turn
 from aiperf.sdk.endpoint import Reader
-from aiperf_dialects.forms import PNG_8X8, FormFields, image_file, one_text
+from aiperf_dialects.forms import PNG_8X8, FormFields, image_file
 from aiperf_dialects.images import IMAGE_NUMBERS, ImageReader
+from aiperf_dialects.turns import one_text
 
 _RESERVED = ("prompt", "image", "image[]", "url", "mask")
 _REMOTE = ("http://", "https://")

@@ -12,7 +12,8 @@ from aiperf.sdk.endpoint import Answered, Done, Follow, decoded, in_band_error
 from aiperf.sdk.environment import number
 from aiperf.sdk.fetch import origin
 from aiperf.sdk.metric import PluginUnit
-from aiperf_dialects.forms import FormFields, one_text
+from aiperf_dialects.forms import FormFields
+from aiperf_dialects.turns import one_text
 from msgspec import Struct
 
 from aiperf_endpoint_video_generation.options import VideoGenerationOptions
