@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from aiperf import Column, Metric, Needs, RecordBatch, Unit
 from aiperf.sdk.metric import PluginUnit
+from numpy.typing import NDArray
 
 MADE_IMAGES, MADE_SOUND, INFERENCE_TIME, PEAK_MEMORY = "made_images", "made_sound_s", "inference_time_s", "peak_memory_mb"
 """Numbers of endpoints (``Endpoint.numbers``) that make images, sound and films."""
@@ -34,9 +35,7 @@ class ImageThroughput(Metric):
     order = 860
 
     def column(self, batch: RecordBatch) -> Column:
-        latency_s = batch["request_latency"] / 1e9
-        rate: Column = np.divide(batch["num_images"], latency_s, out=np.full(len(batch), np.nan), where=latency_s > 0)
-        return rate
+        return _quotient(batch["num_images"], batch["request_latency"] / 1e9)
 
 
 class ImageLatency(Metric):
@@ -76,9 +75,7 @@ class InverseRealTimeFactor(Metric):
     order = 850
 
     def column(self, batch: RecordBatch) -> Column:
-        latency_s = batch["request_latency"] / 1e9
-        factor: Column = np.divide(batch["audio_duration"], latency_s, out=np.full(len(batch), np.nan), where=latency_s > 0)
-        return factor
+        return _quotient(batch["audio_duration"], batch["request_latency"] / 1e9)
 
 
 class TimeToFirstImage(Metric):
@@ -145,9 +142,7 @@ class RealTimeFactor(Metric):
     order = 852
 
     def column(self, batch: RecordBatch) -> Column:
-        seconds = batch[MADE_SOUND]
-        factor: Column = np.divide(batch["request_latency"] / 1e9, seconds, out=np.full(len(batch), np.nan), where=seconds > 0)
-        return factor
+        return _quotient(batch["request_latency"] / 1e9, batch[MADE_SOUND])
 
 
 class VideoInferenceTime(Metric):
@@ -177,3 +172,9 @@ class VideoPeakMemory(Metric):
 
     def column(self, batch: RecordBatch) -> Column:
         return batch[PEAK_MEMORY]
+
+
+def _quotient(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quotient where *below* is more than 0, absent elsewhere."""
+    quotient: NDArray[np.float64] = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    return quotient
