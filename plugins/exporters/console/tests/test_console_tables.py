@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from aiperf.sdk.table import SummaryTable, TableColumn, WhenShown
+from aiperf_exporter_console.metrics import number
 from aiperf_exporter_console.report import report
 from aiperf_exporter_console.table import BOX, Look, cells_of
 from aiperf_exporter_console.tables import shown
@@ -67,3 +68,11 @@ def test_a_table_without_room_is_divided_by_a_text() -> None:
     assert not any(line.startswith("All rows") for line in shown(one, Look(BOX), 100))
     for mixed in (replace(one, rows=rows[::2] + rows[1::2]), replace(one, rows=(*rows, ("sglang", "http://h", 1, 1.0)))):
         assert sum("Queues" in line for line in shown(mixed, Look(BOX), 60)) == 1
+
+
+@pytest.mark.parametrize(("value", "decimals", "read"), [
+    (0.0, 2, "0.00"), (0.00041, 2, "0.00041"), (-0.004, 2, "-0.004"), (0.005, 2, "0.01"), (1234.5, 2, "1,234.50"),
+    (0.0004, 3, "0.0004"), (0.2, 0, "0"), (None, 2, "N/A"),
+])  # fmt: skip
+def test_what_is_not_zero_does_not_read_so(value: float | None, decimals: int, read: str) -> None:
+    assert number(value, decimals) == read

@@ -50,8 +50,11 @@ class Table(Struct, frozen=True):
 
 
 def number(value: float | None, decimals: int = 2) -> str:
-    """``1,234.56``; N/A where there is none."""
-    return NONE if value is None or not math.isfinite(value) else f"{value:,.{decimals}f}"
+    """``1,234.56``; N/A where there is none.  What is not 0 doesn't read so: ``0.00041``."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    shown = f"{value:,.{decimals}f}"
+    return f"{value:.2g}" if decimals and value and not float(shown.replace(",", "")) else shown
 
 
 def metric_tables(summary: Summary, columns: Sequence[str], *, trace: bool) -> list[Table]:
