@@ -6,8 +6,10 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from aiperf import cores
 
 ASK = """
 import os
@@ -35,3 +37,17 @@ def test_another_policy_than_the_usual_one_stays() -> None:
 
 def test_a_machine_that_is_not_known_is_left_alone() -> None:
     assert asked("import platform; platform.machine = lambda: 'abacus'")[0] == "False"
+
+
+@pytest.mark.parametrize(("parents", "nice"), [("/autogroup-7 nice 3\n", "3"), ("", "0")])
+def test_a_session_gets_the_priority_of_its_parents(
+    parents: str, nice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group, of_parent = tmp_path / "own", tmp_path / "parent"
+    group.write_text("/autogroup-8 nice 10\n")
+    of_parent.write_text(parents)
+    files = {f"/proc/{os.getpid()}/autogroup": group, f"/proc/{os.getppid()}/autogroup": of_parent}
+    monkeypatch.setattr(cores, "Path", files.__getitem__)
+    monkeypatch.setattr(os, "getsid", lambda pid: pid)
+    assert cores.level_with_parent(os.getpid()) is True
+    assert group.read_text() == nice

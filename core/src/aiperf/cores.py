@@ -16,7 +16,6 @@ _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
 _ATTRIBUTES = struct.Struct("IIQiIQQQ")
 """``struct sched_attr`` of sched_setattr(2): size, policy, flags, nice, priority, and runtime, deadline and period in ns."""
 
-
 LOWEST_NICE = 19
 """The priority of a session that gets what others leave."""
 _AGAIN_S = 0.11
@@ -86,10 +85,11 @@ def level_with_parent(pid: int) -> bool | None:
     """Give the session of this process, or of a child, the priority of its parent's; as :func:`set_session_nice`."""
     parent = os.getppid() if pid == os.getpid() else os.getpid()
     try:
-        nice = int(Path(f"/proc/{parent}/autogroup").read_text().split()[-1])
-    except (OSError, ValueError, IndexError):
+        group = Path(f"/proc/{parent}/autogroup").read_text().split()
+        # The file is empty where the parent's session is that of the system's first process, which has the usual priority.
+        return set_session_nice(pid, int(group[-1]) if group else 0)
+    except (OSError, ValueError):
         return False
-    return set_session_nice(pid, nice)
 
 
 __all__ = ["LOWEST_NICE", "ask_for_short_slices", "level_with_parent", "set_session_nice", "work_apart"]
