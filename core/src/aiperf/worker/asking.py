@@ -28,45 +28,48 @@ _MOST_PREPARED = 16 << 20
 """Of what an endpoint prepares, as JSON: it stands in ``run.json``, and each process reads it."""
 
 
-class _Heard:
-    """The sink of calls, and what it heard of each."""
+class _Call:
+    """What is heard of a call.  end: the error of its exchange, None of a whole answer."""
+
+    __slots__ = ("end", "head", "messages", "pieces", "tail")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.pieces: dict[int, list[bytes]] = {}
-        self.messages: dict[int, list[bytes]] = {}
-        self.heads: dict[int, dict[str, str]] = {}
-        self.tails: dict[int, dict[str, str]] = {}
-        self.ends: dict[int, asyncio.Future[ErrorDetails | None]] = {}
+        self.pieces: list[bytes] = []
+        self.messages: list[bytes] = []
+        self.head: dict[str, str] = {}
+        self.tail: dict[str, str] = {}
+        self.end: asyncio.Future[ErrorDetails | None] = loop.create_future()
 
-    def expect(self, number: int) -> asyncio.Future[ErrorDetails | None]:
-        self.pieces[number], self.messages[number], self.heads[number], self.tails[number] = [], [], {}, {}
-        end = self.ends[number] = self._loop.create_future()
-        return end
+    def reply(self, status: int) -> Reply:
+        return Reply(status, b"".join(self.pieces), tuple(self.messages), self.head, self.tail)
 
-    def reply(self, number: int, status: int) -> Reply:
-        body, messages = b"".join(self.pieces.pop(number)), tuple(self.messages.pop(number))
-        return Reply(status, body, messages, self.heads.pop(number), self.tails.pop(number))
+
+class _CallSink:
+    """Notes what it hears in the call that owns the exchange."""
 
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
-        self.pieces[exchange.request].append(body)
+        _call(exchange).pieces.append(body)
 
     def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
-        self.messages[exchange.request].append(data)
+        _call(exchange).messages.append(data)
 
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
-        self.heads[exchange.request].update((name.lower(), value) for name, value in headers)
+        _call(exchange).head.update((name.lower(), value) for name, value in headers)
 
     def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
-        self.tails[exchange.request].update((name.lower(), value) for name, value in trailers)
+        _call(exchange).tail.update((name.lower(), value) for name, value in trailers)
 
     def written(self, exchange: Exchange) -> None:
         """Nothing waits for it."""
 
     def done(self, exchange: Exchange, error: ErrorDetails | None) -> None:
-        end = self.ends.pop(exchange.request, None)
-        if end is not None and not end.done():
+        if not (end := _call(exchange).end).done():
             end.set_result(error)
+
+
+def _call(exchange: Exchange) -> _Call:
+    assert isinstance(exchange.owner, _Call)
+    return exchange.owner
 
 
 class Asker:
@@ -78,13 +81,11 @@ class Asker:
         self.url, self.scheme, self.models = without_secrets(self._base), plan.target.scheme, plan.target.models
         self._numbers = count()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._heard: _Heard
         self._transport: Transport
 
     def __call__(self, request: HttpRequest, *, timeout_s: float = ASK_S) -> Reply:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._heard = _Heard(self._loop)
         try:
             return self._loop.run_until_complete(self._asked(request, timeout_s))
         except AiperfError as error:
@@ -100,21 +101,21 @@ class Asker:
                     loop.run_until_complete(self._transport.close())
 
     async def _asked(self, request: HttpRequest, timeout_s: float) -> Reply:
-        ref, loop, number = self._plan.plugins.transport, asyncio.get_running_loop(), next(self._numbers)
+        ref, loop = self._plan.plugins.transport, asyncio.get_running_loop()
+        call = _Call(loop)
         with blamed(ref, "can't ask the server"):
             if not hasattr(self, "_transport"):
                 self._transport = self._made(loop)
                 await self._transport.open()
-            exchange = self._exchange(number, request, timeout_s)
-            end = self._heard.expect(number)
+            exchange = self._exchange(request, timeout_s)
+            exchange.owner = call
             limit = loop.call_later(timeout_s, self._late, exchange, timeout_s)
             self._transport.send(exchange)
-            error = await end
+            error = await call.end
             limit.cancel()
-        reply = self._heard.reply(number, exchange.status)
         if error is not None:
             raise AskError(f"{self.url} gives no answer to {request.path or '/'}: {error.message}", code=error.code)
-        return reply
+        return call.reply(exchange.status)
 
     def _late(self, exchange: Exchange, timeout_s: float) -> None:
         self._transport.abort(exchange, ErrorDetails(f"none came within {timeout_s:g} s", type="TimeoutError"))
@@ -125,18 +126,18 @@ class Asker:
             (self._base,), target.tls, stamps=False, keep_heads=True, family=environment.ip_version(),
             trust_env=environment.trust_env(), most_bytes=_MOST_BYTES,
         )  # fmt: skip
-        hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport"))
-        transport: Transport | None = hooks.call("aiperf_make_transport", settings=settings, sink=self._heard, loop=loop)
-        return made(plan.plugins.transport, settings, self._heard, loop) if transport is None else transport
+        sink, hooks = _CallSink(), Hooks.load(plan.plugins.hooked("aiperf_make_transport"))
+        transport: Transport | None = hooks.call("aiperf_make_transport", settings=settings, sink=sink, loop=loop)
+        return made(plan.plugins.transport, settings, sink, loop) if transport is None else transport
 
-    def _exchange(self, number: int, request: HttpRequest, timeout_s: float) -> Exchange:
+    def _exchange(self, request: HttpRequest, timeout_s: float) -> Exchange:
         headers = {"User-Agent": f"aiperf/{__version__}", "Accept": "*/*"}
         if request.content_type:
             headers["Content-Type"] = request.content_type
         own = {name: value for name, value in self._secrets.headers.items() if name.lower() != "accept-encoding"}
         shape = Shape(join_url(self._base, request.path), merged(merged(headers, request.headers), own), (), request.method)
         now_ns = monotonic_ns()
-        exchange = Exchange(number, shape, request.body, str(uuid4()), "", now_ns)
+        exchange = Exchange(next(self._numbers), shape, request.body, str(uuid4()), "", now_ns)
         exchange.deadline_ns = now_ns + round(timeout_s * 1e9)
         return exchange
 
