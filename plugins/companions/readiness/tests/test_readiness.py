@@ -15,7 +15,7 @@ from aiperf.errors import AiperfError, ConfigError
 from aiperf.parts.tools import specs, validate
 from aiperf.sdk.companion import CompanionContext
 from aiperf.sdk.endpoint import Endpoint
-from aiperf.sdk.model import HttpRequest, Media, Turn
+from aiperf.sdk.model import HttpRequest, Media, Turn, join_url
 from aiperf.sdk.plan import Plan, Secrets, TlsPlan
 from aiperf_companion_readiness import Readiness
 from aiperf_companion_readiness.contract import ReadinessContract
@@ -115,7 +115,7 @@ def test_the_question_is_a_request_of_the_endpoint_to_its_path() -> None:
 
 def test_every_model_is_asked_at_every_url() -> None:
     asked = questions(plan("http://a", "http://b/v1", models=("m", "n")), Secrets(), "both")
-    assert [[question.url for question in row] for row in asked] == [
+    assert [[join_url(question.base, question.path) for question in row] for row in asked] == [
         ["http://a/v1/models", "http://a/ask", "http://a/ask"], ["http://b/v1/models", "http://b/v1/ask", "http://b/v1/ask"],
     ]  # fmt: skip
     assert [json.loads(question.body)["model"] for question in asked[0][1:]] == ["m", "n"]

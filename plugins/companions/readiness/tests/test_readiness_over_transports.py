@@ -19,7 +19,7 @@ from aiperf_companion_readiness import Readiness
 from aiperf_companion_readiness.options import ReadinessOptions, ReadyMode
 from aiperf_testing.journals import plan_for
 from aiperf_testing.plans import sample_ref
-from aiperf_testing.server import Expect, Scripted, Send, Step, answer
+from aiperf_testing.server import Expect, Scripted, Send, Step, UntilClosed, answer
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
@@ -97,8 +97,10 @@ def test_what_an_endpoint_says_of_its_server_is_the_reason() -> None:
 def test_a_server_of_another_scheme_is_asked_over_the_runs_transport() -> None:
     async def go() -> None:
         listed = answer(json.dumps({"data": [{"id": "m"}]}).encode())
-        async with Scripted([Expect(), Send(listed), Expect(), Send(answer(b"{}"))]) as server:
+        async with Scripted([Expect(), Send(listed), UntilClosed()], [Expect(), Send(answer(b"{}")), UntilClosed()]) as server:
             await waited(plan(server.url.replace("http:", "wired:"), "Usual", f"{__name__}:Wired"), ReadyMode.BOTH)
+            for link in server.links:
+                await asyncio.wait_for(link.closed.wait(), 60.0)  # no connection is left beside the load
         assert [got.target for got in server.requests] == ["/v1/models", "/ask"]
 
     asyncio.run(go())

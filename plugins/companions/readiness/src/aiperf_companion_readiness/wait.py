@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 from aiperf import AiperfError, ConfigError, __version__
 from aiperf.parts.asking import Asker
 from aiperf.parts.loading import endpoint_of, why
-from aiperf.sdk.asking import AskError
 from aiperf.sdk.endpoint import Endpoint, completed, encoded
 from aiperf.sdk.environment import ip_version
 from aiperf.sdk.framing import accept
@@ -44,17 +43,16 @@ _FAMILIES = {"4": socket.AF_INET, "6": socket.AF_INET6}
 class Question(Struct, frozen=True):
     """A request that tells whether a server is ready.  Without *models* any status below 500 does.
 
-    models: the server's list (``GET /v1/models``) must name all of them; without a list, *base* must answer with 2xx.
-    path: of the URL below *base*.
+    base, path: of the URL.  models: the server's list (``GET /v1/models``) must name all of them; without a list, *base* must
+    answer with 2xx.
     """
 
-    url: str
+    base: str
+    path: str
     headers: dict[str, str]
     method: str = "GET"
     body: bytes = b""
     models: tuple[str, ...] = ()
-    base: str = ""
-    path: str = ""
 
 
 Look = Callable[[float], str | None]
@@ -73,9 +71,7 @@ def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
     common = {"User-Agent": f"aiperf/{__version__}", "Accept": accept(endpoint.framing, asked=to.streaming)}
     asked: list[list[Question]] = []
     for url in to.urls:
-        listed = Question(
-            join_url(url, "/v1/models"), merged(common, secrets.headers), models=to.models, base=url, path="/v1/models"
-        )
+        listed = Question(url, "/v1/models", merged(common, secrets.headers), models=to.models)
         asked.append([listed] if mode in ("models", "both") else [])
     if mode in ("inference", "both"):
         for model in to.models:
@@ -87,7 +83,7 @@ def questions(plan: Plan, secrets: Secrets, mode: str) -> list[list[Question]]:
                 raise ConfigError(f"{ref} can't encode the request to ask with: {why(error)}", hint) from error
             headers = merged(merged({**common, "Content-Type": request.content_type}, request.headers), secrets.headers)
             for url, row in zip(to.urls, asked, strict=True):
-                row.append(Question(join_url(url, request.path), headers, request.method, request.body, (), url, request.path))
+                row.append(Question(url, request.path, headers, request.method, request.body))
     return asked
 
 
@@ -99,14 +95,11 @@ def looks(plan: Plan, secrets: Secrets, mode: str) -> list[list[Look]]:
     """
     urls, endpoint = plan.target.urls, endpoint_of(plan)
     if type(endpoint).unready is not Endpoint.unready:
-        return [[partial(_own_reason, endpoint, Asker(plan, secrets, url))] for url in urls]
+        return [[partial(_own_reason, endpoint, partial(Asker, plan, secrets, url))] for url in urls]
     asked = questions(plan, secrets, mode)
     if plan.target.scheme not in ("http", "https"):
-        askers = [Asker(plan, secrets, url) for url in urls]
-        return [
-            [partial(_unready, question, partial(_over_transport, asker)) for question in row]
-            for row, asker in zip(asked, askers, strict=True)
-        ]  # fmt: skip
+        over = partial(_over_transport, partial(Asker, plan, secrets))
+        return [[partial(_unready, question, over) for question in row] for row in asked]
     tls = tls_context(plan.target.tls) if any(url.startswith("https://") for url in urls) else None
     answer = partial(_answer, tls, _FAMILIES.get(ip_version(), socket.AF_UNSPEC))
     return [[partial(_unready, question, answer) for question in row] for row in asked]
@@ -178,18 +171,22 @@ class Wait:
             self._closed.wait(max(0.0, min(self._interval_s, self._left_s())))
 
 
-def _own_reason(endpoint: Endpoint, ask: Asker, timeout_s: float) -> str | None:
+def _own_reason(endpoint: Endpoint, asker: Callable[[], Asker], timeout_s: float) -> str | None:
     """Why the endpoint thinks that the server is not ready."""
     try:
-        return endpoint.unready(ask)
+        with contextlib.closing(asker()) as ask:
+            return endpoint.unready(ask)
     except Exception as error:  # noqa: BLE001  # code of a plugin
         return why(error)
 
 
-def _over_transport(ask: Asker, question: Question, path: str, timeout_s: float) -> tuple[int, bytes]:
-    """Status and body, or messages, of the answer over the run's transport."""
-    kind = question.headers.get("Content-Type", "")
-    reply = ask(HttpRequest(path, question.body, question.headers, kind, question.method), timeout_s=timeout_s)
+def _over_transport(
+    asker: Callable[[str], Asker], question: Question, path: str, timeout_s: float
+) -> tuple[int, bytes]:  # fmt: skip
+    """Status and body of the answer over the run's transport; b"" of one in messages."""
+    request = HttpRequest(path, question.body, question.headers, question.headers.get("Content-Type", ""), question.method)
+    with contextlib.closing(asker(question.base)) as ask:
+        reply = ask(request, timeout_s=timeout_s)
     return reply.status, reply.body
 
 
@@ -210,7 +207,7 @@ def _unready(question: Question, answer: Callable[[Question, str, float], tuple[
             return "its list of models can't be read"
         missing = [model for model in question.models if model not in listed]
         return f"it lists {names(listed)}, not {names(missing)}" if missing else None
-    except AskError as error:
+    except AiperfError as error:  # AskError, or of a transport that fails
         return error.message
     except TimeoutError:
         return _SILENT
