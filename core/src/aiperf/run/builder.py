@@ -304,13 +304,13 @@ def _work(order: _Order, write: int, orders: BinaryIO | None, *, kept: bool) -> 
 
     *orders*: the word to ask the server comes from there, and further plans where it is *kept*.
     """
-    code, keeps = 1, kept
+    code = 1
     try:
         local.ignore_endings()
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
         pipe, own = os.fdopen(write, "wb"), None
-        if keeps:
+        if kept:
             from aiperf.prepare.kept import Kept
 
             own = Kept()
@@ -319,9 +319,9 @@ def _work(order: _Order, write: int, orders: BinaryIO | None, *, kept: bool) -> 
             if order.asking is not None and orders is not None and orders.readline() != _GO:
                 break  # the run has ended before
             _build(order, pipe, own)
-            if keeps:
+            if kept:
                 gc.collect()  # with the memory it closes files
-            following = keeps and orders is not None and _same_priority(nice) and bool(line := orders.readline())
+            following = kept and orders is not None and _same_priority(nice) and bool(line := orders.readline())
             if following:
                 order = _decode_order(line)
                 logs.scrub_output(order.secret_texts)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.metric import AnyUnit
     from aiperf.sdk.plan import TargetPlan
 
+
 class Capabilities(Struct, frozen=True, omit_defaults=True):
     """The abilities of an endpoint; the manifest repeats them, so that they are known without an import.
 

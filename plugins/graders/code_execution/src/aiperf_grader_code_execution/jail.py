@@ -185,7 +185,7 @@ def main(how: str, work: str, job_path: str, ready: int, parent: int) -> None:
         os._exit(1)
     os.write(ready, b"ready")
     os.close(ready)
-    os.environ.clear()  # of an empty one Python itself sets LC_CTYPE
+    os.environ.clear()  # Python sets LC_CTYPE where the environment is empty
     code = compile(job["code"], "solution.py", "exec")
     if job["function"] is None:
         exec(code, {"__name__": "__main__"})
