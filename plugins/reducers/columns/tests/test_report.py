@@ -25,10 +25,11 @@ from aiperf.sdk.model import Delta
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.summary import Summary
 from aiperf_reducer_columns.reduce import batches
-from aiperf_reducer_columns.reduce.batches import StoredBatch, read_batches
+from aiperf_reducer_columns.reduce.batches import REST, StoredBatch, read_batches
 from aiperf_reducer_columns.reduce.reducer import ShardReducer
+from aiperf_reducer_columns.report.again import reduced_again
 from aiperf_reducer_columns.report.kept import Kept
-from aiperf_reducer_columns.report.report import report
+from aiperf_reducer_columns.report.report import report, write_summary
 from aiperf_testing.journals import CLOCK, Plain, Recording, Words, event
 from aiperf_testing.plans import sample_ref
 
@@ -664,3 +665,19 @@ def test_columns_that_are_read_together_are_those_read_alone(
         assert len(alone) == 3 and alone.tobytes() == together.column(name).tobytes() == together.column(name).tobytes()
     together.column("started_ns")[:] = 0
     assert together.column("started_ns").any(), "who asks gets columns of their own"
+
+
+def test_evidence_has_the_requests_that_a_killed_reducer_did_not_store(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    answered(made, 0, 1)
+    made.flush(9 * MS)
+    reducer = ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK)
+    reducer.step(60.0)
+    reducer.emit()
+    answered(made, 2)
+    made.flush(20 * MS)
+    reduction = reduced_again(made.plan, CLOCK, made.journal)
+    kept = Kept(made.journal, 0, again=reduction.again)
+    assert len(Kept(made.journal, 0, again=True).column("sent_ns")) == 1 < len(kept.column("sent_ns")) == 3
+    write_summary(made.journal, plan=made.plan, reductions=[reduction])
+    assert not (made.journal / REST).exists()

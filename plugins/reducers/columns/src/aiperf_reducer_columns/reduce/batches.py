@@ -139,6 +139,10 @@ def read_batches(path: Path, offset: int = 0) -> Iterator[tuple[StoredBatch, jou
         yield stored, frame
 
 
+REST = "rest"
+"""A folder beside the columns, while a report is made: columns of requests that no reducer has stored."""
+
+
 def stored_batches(directory: Path) -> Iterator[StoredBatch]:
     """The batches of a journal, with requests or without.
 

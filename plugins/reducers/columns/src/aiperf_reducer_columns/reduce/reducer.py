@@ -27,7 +27,7 @@ from aiperf.sdk.summary import UngradedAnswer
 from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.aside import Aside, Left, Turns, Written
-from aiperf_reducer_columns.reduce.batches import ColumnsWriter, OpenBatch, StoredBatch, batch_of, read_batches
+from aiperf_reducer_columns.reduce.batches import REST, ColumnsWriter, OpenBatch, StoredBatch, batch_of, read_batches
 from aiperf_reducer_columns.reduce.grading import waiting
 from aiperf_reducer_columns.reduce.late_rows import LateRows
 from aiperf_reducer_columns.reduce.losses import lost_columns, lost_frames
@@ -80,7 +80,7 @@ class Reduction(Struct):
     lost: damage that took something of a request.  missing: requests that are in no file.  raw_values: (phase, tag, state) of
     the values that are kept for analyses.  plugin_folds: of metrics that have their own.  finishing: answers have a reason for
     their end; endless: good answers that were counted before that was known, and may have been cut.  pending: answers that wait
-    for a slow grader.  models: as those of a StoredBatch.  ungraded: as in the summary.
+    for a slow grader.  models: as those of a StoredBatch.  ungraded: as in the summary.  again: stored columns were not used.
     """
 
     folds: list[tuple[int, str, Samples]] = []
@@ -103,6 +103,7 @@ class Reduction(Struct):
     pending: int = 0
     models: list[tuple[str, str]] = []
     ungraded: list[UngradedAnswer] = []
+    again: bool = False
 
     def add(self, stored: StoredBatch) -> None:
         """Count what a batch has beside its columns."""
@@ -135,8 +136,9 @@ def saved_reductions(journal: Path) -> list[Reduction]:
 class ShardReducer:
     """Reduces the shards whose number modulo *of* is *index*.
 
-    *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, and the columns
-    of every reducer are read.  *finishing*: it is known that answers of the run have a reason for their end.
+    *durable* False leaves the journal as it is (a report over a directory): nothing is appended or deleted, the columns of
+    every reducer are read, and those of further requests go to the folder REST.  *finishing*: it is known that answers of the
+    run have a reason for their end.
     *lines_s*: seconds between lines of progress, by the index of the phase; None where nobody looks at live numbers.
     *looked*: whether anything but these lines shows them.
     *slow*: grades what a slow grader has yet to grade; None leaves it ungraded, and counts it.  *tell*: gets each batch, beside
@@ -165,7 +167,7 @@ class ShardReducer:
         self.watch = None if lines_s is None else Watch(known, plan, index, lines_s, looked=looked)
         self._pipeline = Pipeline(known, directory, str(index), groupings(plan, known), self.watch)
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
-        self._writer, self._batch = ColumnsWriter(directory, index), self._new_batch()
+        self._writer, self._batch = ColumnsWriter(directory if durable else directory / REST, index), self._new_batch()
         self._emitted_ns, self._slow, self._tell = time.monotonic_ns(), slow, tell
         self._give: Callable[[StoredBatch], None] = self._keep
         self._aside: Aside | None = None
@@ -282,8 +284,7 @@ class ShardReducer:
         self._give(stored)
 
     def _keep(self, stored: StoredBatch) -> None:
-        if self._durable:
-            self._writer.append(stored)
+        self._writer.append(stored)
         for graded in self._graded(stored):
             self._take(graded)
         self._drop_segments()
@@ -386,6 +387,7 @@ class ShardReducer:
             not self._durable
             and prefers_segments(self.plan, self.journal, self._readers, self._rows.numbers, note=self.reduction.notes.append)
         )
+        self.reduction.again = again
         for path in [] if again else journal.numbered(self.journal, pattern):
             whole = damaged = 0
             for stored, frame in read_batches(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from aiperf.sdk.errors import AiperfError
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.reducer import ReducerJob
 
+from aiperf_reducer_columns.reduce.batches import REST
 from aiperf_reducer_columns.reduce.reducer import Reduction, ShardReducer
 from aiperf_reducer_columns.reduce.regrading import columns_have_answers, segments_are_whole
 
@@ -48,6 +50,8 @@ def reduced_again(
     """The work of all reducers made anew, with the parts of batch exporters."""
     for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
         stale.unlink()
+    shutil.rmtree(journal_path / REST, ignore_errors=True)  # of a report that was killed
+    (journal_path / REST).mkdir(mode=0o700)
     if plan.plugins.grading_timeout_s is None:
         reducer = ShardReducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing)
         return reducer.finish(journal.load_end(journal_path), save=False)

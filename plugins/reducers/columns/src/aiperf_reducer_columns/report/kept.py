@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from aiperf.parts.journal import Store
 from aiperf.sdk.columns import NUMBERS, Floats
 from aiperf.sdk.series import Line
 
-from aiperf_reducer_columns.reduce.batches import stored_batches
+from aiperf_reducer_columns.reduce.batches import REST, stored_batches
 from aiperf_reducer_columns.reduce.kept_samples import kept_samples
 
 _TOGETHER = (
@@ -26,10 +27,14 @@ _MOST_BYTES = 1 << 28
 
 
 class Kept:
-    """The samples of the journal at *path*, and the stored numbers of the requests of *phase*."""
+    """The samples of the journal at *path*, and the numbers of the requests of *phase*.
 
-    def __init__(self, path: Path, phase: int) -> None:
+    again: requests were reduced again, and their stored numbers were not used.
+    """
+
+    def __init__(self, path: Path, phase: int, *, again: bool = False) -> None:
         self._path, self._phase = path, phase
+        self._folders = (path / REST,) if again else (path, path / REST)
         self._columns: dict[str, Floats] = {}
 
     def samples(self, source: str) -> Iterator[Line]:
@@ -53,7 +58,7 @@ class Kept:
         """These columns, or the first alone where all are too many bytes to keep."""
         parts: dict[str, list[Floats]] = {name: [np.empty(0)] for name in names}
         size = 0
-        for batch in stored_batches(self._path):
+        for batch in chain.from_iterable(map(stored_batches, self._folders)):
             if batch.count:
                 columns = batch.columns()
                 rows = columns["phase"] == self._phase

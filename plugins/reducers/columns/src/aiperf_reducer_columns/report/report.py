@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -26,6 +27,7 @@ from aiperf.sdk.reducer import ReducerJob, plugins_used
 from aiperf.sdk.series import MOST_SLICES, Window
 from msgspec.structs import replace
 
+from aiperf_reducer_columns.reduce.batches import REST
 from aiperf_reducer_columns.reduce.reducer import Reduction, collecting_rarely, saved_reductions
 from aiperf_reducer_columns.reduce.ungraded import least
 from aiperf_reducer_columns.report.again import begin_grading, grades_wait, reduced_again, watch_for
@@ -122,6 +124,7 @@ def write_summary(
     draft.replace(journal_path / "summary.msgpack")
     for spent in [*journal_path.glob("fold-*"), *journal_path.glob("folds-*")]:
         spent.unlink()  # a report makes them again from the columns
+    shutil.rmtree(journal_path / REST, ignore_errors=True)
     return summary
 
 
@@ -251,7 +254,7 @@ class Merging:
             single_turn=Store(self.journal).max_turns == 1, models=[pair for part in self.parts for pair in part.models],
             windows=self._windows, looks=None if self.end is None else self.end.looks,
         )  # fmt: skip
-        kept, failures = Kept(self.journal, phase.index), list[str]()
+        kept, failures = Kept(self.journal, phase.index, again=any(part.again for part in self.parts)), list[str]()
         known = replace(known, read_samples=kept.samples, read_column=kept.column, read_body=kept.body)
         made, facts = tables(self.plan, known, {*TAKEN, *self.catalogue.metrics}, self._report)
         summary = replace(summary, tables=made, extra=summary.extra | facts)
