@@ -320,7 +320,7 @@ class TargetSummary(Struct, frozen=True):
     latency_ms: mean time to the first byte, or of a sample where that isn't known.
     update_interval_ms, median_update_interval_ms: between updates; None with fewer than two.  why: of the last failed sample.
     late: by phase, the time in s from its begin to the first sample of all, where its figures begin.
-    partial: phases at whose end there was no sample for a second and two intervals: their figures are of the part before.
+    partial: phases without a sample in the last second and two intervals, and a last one with none behind it (of counters).
     unsettled: phases behind whose end no two samples had the same counters: figures may lack requests, or have others' ones.
     """
 
@@ -347,7 +347,7 @@ class SourceSummary(Struct, frozen=True):
     """A telemetry source: counts of samples taken, failed, and missed for want of time, of all its targets.
 
     slices: the series that have samples in each of :attr:`Summary.slices`, by its number.
-    partial: phases at whose end a target that had samples had none for a second and two intervals.
+    partial: phases that are *partial* for one of the targets.
     """
 
     name: str

@@ -149,6 +149,23 @@ def test_a_target_that_is_late_or_goes_on_counting_is_said(
     assert (target.late, target.partial, target.unsettled) == (late, (), unsettled)
 
 
+@pytest.mark.parametrize(
+    ("seen", "failed", "partial"),
+    [((9, 12, 15.1), (), ()), ((9, 12), (12.5, 14, 15.1), (0,)), ((9, 12, 14.9), (), (0,)), ((9, 12, 14.9), (15.1,), (0,))],
+)
+def test_a_phase_is_partial_whose_end_only_failed_samples_saw(
+    tmp_path: Path, seen: tuple[float, ...], failed: tuple[float, ...], partial: tuple[int, ...]
+) -> None:
+    writer = SampleWriter(sample_path(tmp_path, 0), SourceHeader(sample_ref("telemetry", name="t"), 0.3))
+    for at_s in seen:
+        writer.add([Point("c", at_s, SeriesKind.COUNTER)], Moment(round(at_s * S), 0, 0, 0))
+    for at_s in failed:
+        writer.failed(round(at_s * S), 0, "refused")
+    writer.close()
+    (found,) = telemetry(sample_path(tmp_path, 0).parent, [over(10, 15)])
+    assert found.targets[0].partial == found.partial == partial
+
+
 def test_histograms_count_only_the_phase(tmp_path: Path) -> None:
     def seen(total: float, *counts: float) -> list[Point]:
         return [Point("h", Histogram((0.1, 1.0, math.inf), counts, total), SeriesKind.HISTOGRAM, "s")]

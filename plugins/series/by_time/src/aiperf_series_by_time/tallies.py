@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from aiperf_series_by_time.windows import UNSEEN, Windows
 
 _LATE_NS = 1_000_000_000
-"""A phase was seen in part where its end is later by more than this, and by more than two intervals, than the last sample."""
+"""A phase was seen in part where its end is later by more than this, and by more than two intervals, than the last sample; of
+counters of requests, the last phase where no sample came behind its end."""
 
 
 class Tally(Struct):
-    """A target.  first_ns, last_ns: monotonic, of samples; *last_ns* of failed ones, too.  counts: it has counters of requests.
+    """A target.  first_ns, last_ns: monotonic, of samples that did not fail.  counts: it has counters of requests.
     behind: by number of the phase, how many samples came behind its end, and whether such counters grew in the last one."""
 
     about: TargetSummary
@@ -35,8 +36,10 @@ class Tally(Struct):
             return self.about
         late_ns = max(_LATE_NS, round(2e9 * self.about.interval_s))
         late = {each.phase: (first_ns - each.begin_ns) / 1e9 for each in phases if each.begin_ns < first_ns <= each.end_ns}
-        partial = tuple(each.phase for each in phases if each.end_ns > last_ns + late_ns)
-        unsettled = tuple(each.phase for number, each in enumerate(phases) if self._moved(number, number == len(phases) - 1))
+        last = len(phases) - 1
+        unseen = {last} if self.counts and last not in self.behind else set()
+        partial = tuple(each.phase for i, each in enumerate(phases) if each.end_ns > last_ns + late_ns or i in unseen)
+        unsettled = tuple(each.phase for number, each in enumerate(phases) if self._moved(number, number == last))
         return replace(self.about, late=late, partial=partial, unsettled=unsettled)
 
     def _moved(self, number: int, last: bool) -> bool:
@@ -107,7 +110,7 @@ class Tallies:
     def fail(self, failed: FailedSample) -> None:
         times = self._targets[failed.target]
         times.failed += 1
-        times.last_ns, times.why = failed.at_ns, failed.why
+        times.why = failed.why
 
     def all(self, origin: SourceHeader) -> list[Tally]:
         """The targets of the header, in their order."""
