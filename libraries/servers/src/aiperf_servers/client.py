@@ -18,8 +18,17 @@ _COMPLETED = 0
 
 def urls_of(evidence: Evidence, target: str) -> tuple[int, ...]:
     """The indices of the run's URLs at whose host and port *target* is; all of them for another host."""
-    places = [_place(url) for url in evidence.plan.target.urls]
-    return tuple(i for i, place in enumerate(places) if place == _place(target)) or tuple(range(len(places)))
+    return _at(evidence, target) or tuple(range(len(evidence.plan.target.urls)))
+
+
+def is_at_url(evidence: Evidence, target: str) -> bool:
+    """Whether *target* is at the host and port of one of the run's URLs."""
+    return bool(_at(evidence, target))
+
+
+def _at(evidence: Evidence, target: str) -> tuple[int, ...]:
+    place = _place(target)
+    return tuple(i for i, url in enumerate(evidence.plan.target.urls) if _place(url) == place)
 
 
 def _place(url: str) -> tuple[str, int | None]:

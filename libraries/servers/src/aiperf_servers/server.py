@@ -54,6 +54,11 @@ class ServerCounts:
             name = one.name.removeprefix(engine.prefix)
             self._families[name.removesuffix(_TOTAL) if one.kind == "counter" else name].append(one)
 
+    @property
+    def began_again(self) -> bool:
+        """Whether a counter began again in the phase: its growth is then not that of one server."""
+        return any("resets" in one.stats for family in self._families.values() for one in family)
+
     def observed(self, quantity: str) -> ObservedTime | None:
         """The observations of a latency, exact: of a histogram, or of two counters; None where the server has neither."""
         for wanted in (each for each in self.engine.latencies if each.quantity == quantity):

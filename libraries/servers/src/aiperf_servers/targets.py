@@ -38,7 +38,24 @@ def lacks(evidence: Evidence, target: str) -> str:
             return "it has no figures of the end"
         if main in one.unsettled:
             return "its counters still grew when the last figures were taken"
+    if any(server.began_again for name, server in servers(evidence) if name == target):
+        return "its counters began again"
     return ""
+
+
+def counts_requests(evidence: Evidence, server: ServerCounts) -> bool:
+    """Whether the server's number of requests can be compared with the run's.
+
+    Engines count each of several answers, and each of several inputs of a request that makes no tokens, as a request.  Counters
+    that began again count too many where several servers answer for the page in turn, and else too few.
+    """
+    several = evidence.plan.data.several_answers or not _generates(evidence)
+    return not several and not server.began_again
+
+
+def _generates(evidence: Evidence) -> bool:
+    """Whether requests make tokens."""
+    return evidence.plan.target.streaming or bool((evidence.column("output_tokens") > 0).any())
 
 
 def carried(evidence: Evidence, target: str, server: ServerCounts, client: Client) -> str:

@@ -198,6 +198,24 @@ def test_counts_that_are_not_of_the_whole_phase_are_not_judged(lacking: dict[str
     assert f"the counts of vllm at {TARGET} are not judged: {sentence}" in tables(known)["reconciliation"].notes
 
 
+def test_counters_that_began_again_are_not_judged() -> None:
+    series = [replace(one, stats=one.stats | {"resets": 1.0}) if one.kind == "counter" else one for one in vllm(requests=40)]
+    table = tables(evidence(series))["reconciliation"]
+    assert table.notes == (f"the counts of vllm at {TARGET} are not judged: its counters began again",)
+    assert not table.title.endswith("(shared server)") and "differs" not in {row[4] for row in table.rows}
+
+
+def test_several_inputs_of_an_embedding_are_no_requests_of_others() -> None:
+    series = [counter("vllm:request_success_total", 96), counter("vllm:prompt_tokens_total", 2400)]
+    known = evidence(series, output_tokens=np.zeros(24))
+    table = tables(known)["reconciliation"]
+    verdicts = {row[0]: row[4] for row in table.rows}
+    assert table.notes == () and not table.title.endswith("(shared server)")
+    assert verdicts["requests"] is None and verdicts["prompt_tokens_usage"] == "agrees"
+    asked = known.plan.replacing(several_answers=True)
+    assert tables(replace(evidence(series), plan=asked))["reconciliation"].notes == ()
+
+
 def behind_a_warmup(counted: int, requests: int) -> Evidence:
     """A warmup of ten requests, of which the server had *counted* so many at its end, and the phase with *requests*."""
     before, main = counter("vllm:request_success_total", counted), vllm(requests=requests)

@@ -97,6 +97,20 @@ def test_inputs_of_embeddings_are_no_requests(tokens: float, *, there: bool) -> 
         assert "it read 3,000 tokens in this time" in found[0].sentence
 
 
+def test_a_page_that_several_servers_answer_in_turn_tells_nothing() -> None:
+    series = counted(requests=2400.0, tokens=9000.0)
+    again = [replace(one, stats=one.stats | {"resets": 9.0}) for one in series]
+    assert judged(run(*series, usage_completion_tokens=10.0)) and judged(run(*again, usage_completion_tokens=10.0)) == []
+
+
+def test_the_page_of_a_server_at_two_places_is_not_added_up() -> None:
+    url = run().plan.target.urls[0]
+    places = (f"{url}/metrics", "http://elsewhere:9000/metrics")
+    assert judged(run(*(replace(each, target=place) for place in places for each in counted()))) == []
+    (one, other) = judged(run(*(replace(each, target=place) for place in places for each in counted(requests=30.0))))
+    assert one.numbers == other.numbers and one.numbers["foreign_requests"] == 6.0
+
+
 def levels(running: Callable[[float], float]) -> Evidence:
     """A run of 60 s with 4 requests in flight all the time, whose server tells how many run."""
     header = SourceHeader(PluginRef("telemetry", "server_metrics", "m:S", "acme", "1"), 0.5, (TargetHeader("", 0.5),))
@@ -111,6 +125,27 @@ def levels(running: Callable[[float], float]) -> Evidence:
     return replace(
         run(gauge), windows=(Window(0, 0, 60 * S),), read_samples=lambda name: iter(lines), read_column=column,
     )  # fmt: skip
+
+
+def test_the_last_value_of_a_page_that_died_is_no_load() -> None:
+    """Two servers behind a gateway; the page of the second dies, and then requests go to the first alone."""
+    header = SourceHeader(PluginRef("telemetry", "server_metrics", "m:S", "acme", "1"), 0.5, tuple(
+        TargetHeader(f"http://w{number}/metrics", 0.5) for number in range(2)
+    ))  # fmt: skip
+    lines: list[Line] = [header]
+    lines += [SeriesHeader(number, "vllm:num_requests_running", SeriesKind.GAUGE, target=number) for number in range(2)]
+    for place in range(121):
+        for number in range(2 if place < 10 else 1):
+            running = 2.0 if place < 10 else 4.0
+            lines.append(Sample(Moment(place * S // 2, 0, 0, 0), {number: running}, target=number))
+    gauges = [
+        SeriesSummary("server_metrics", 0, "vllm:num_requests_running", "gauge", "", {}, "", {"avg": 3.0}, target=target.name)
+        for target in header.targets
+    ]
+    made = levels(lambda at_s: 4.0)
+    telemetry = replace(made.summary.telemetry[0], series=tuple(gauges))
+    evidence = replace(made, summary=replace(made.summary, telemetry=(telemetry,)), read_samples=lambda name: iter(lines))
+    assert judged(evidence) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from aiperf import Evidence, Point
 from aiperf.sdk.summary import SeriesSummary
 from aiperf.sdk.table import Cell, SummaryTable, TableColumn, Tables, WhenShown
-from aiperf_servers import Client, carried, engine_of, lacks, over_time, queued, servers, urls_of
+from aiperf_servers import Client, carried, counts_requests, engine_of, lacks, over_time, queued, servers, urls_of
 
 from aiperf_table_reconciliation.options import ReconciliationOptions
 from aiperf_table_reconciliation.rows import COLUMNS, Compared, compare
@@ -44,7 +44,8 @@ class Reconciliation(Tables[ReconciliationOptions]):
             client = Client(evidence, urls_of(evidence, target))
             own = carried(evidence, target, server, client)
             lack = lacks(evidence, target) or own
-            found.append(compare(server, client, target, expected, lack, alone=bool(own)))
+            counts = counts_requests(evidence, server)
+            found.append(compare(server, client, target, expected, lack, alone=bool(own), counts_requests=counts))
         if not found:
             main = evidence.phase.index
             series = [one for source in evidence.summary.telemetry for one in source.series if one.phase == main]

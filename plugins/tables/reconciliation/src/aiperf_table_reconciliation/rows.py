@@ -59,12 +59,12 @@ class Compared(Struct, frozen=True):
 
 def compare(
     server: ServerCounts, client: Client, target: str, expected_acceptance: float | None, lacks: str = "", *,
-    alone: bool = False,
+    alone: bool = False, counts_requests: bool = True,
 ) -> Compared:  # fmt: skip
     """All quantities that the engine is known to have, with sentences on what is odd.
 
     *lacks*: why the server's counts are not those of the whole phase, and can't be judged; empty where they are.
-    *alone*: requests that it has more are the run's own.
+    *alone*: requests that it has more are the run's own.  *counts_requests*: it counts each request once.
     """
     engine = server.engine
     where = f"{engine.name} at {target}" if target else engine.name
@@ -82,7 +82,7 @@ def compare(
     rows += [Row(name, unit, None, known.avg, known.least, known.most) for name, (unit, known) in levels.items()]
     counts = {each.quantity: (each, total) for each in engine.counts if (total := server.count(each)) is not None}
     answered = counts["requests"][1] if "requests" in counts else None
-    shared = answered is not None and answered > client.sent and not alone
+    shared = answered is not None and answered > client.sent and not alone and counts_requests
     if shared and answered is not None:
         notes.append(
             f"{where} answered {answered:,.0f} requests in this time, and this run sent {client.sent:,}: it served others, too"
@@ -91,7 +91,8 @@ def compare(
         notes.append(f"the counts of {where} are not judged: {lacks}")
     whole = client.completed == client.sent and not shared and not lacks
     for count, total in counts.values():
-        rows += _counts(count, total, client, whole=whole, seen=not lacks)
+        judged = not lacks and (counts_requests or count.quantity != "requests")
+        rows += _counts(count, total, client, whole=whole, judged=judged)
     for share in engine.shares:
         percent = server.share(share)
         if percent is not None:
@@ -134,15 +135,16 @@ def _too_early(where: str, row: Row, spread: Spread) -> str:
     )
 
 
-def _counts(count: Count, known: float, client: Client, *, whole: bool, seen: bool) -> list[Row]:
+def _counts(count: Count, known: float, client: Client, *, whole: bool, judged: bool) -> list[Row]:
     """The count beside the client's; of tokens beside the server's own ``usage`` and beside what was counted here.
 
-    *whole*: both sides have the same requests, all with whole answers.  *seen*: the server's figures are of the whole phase.
+    *whole*: both sides have the same requests, all with whole answers.  *judged*: the server's number of requests is that of
+    the whole phase.
     """
     name, unit = count.quantity, count.unit
     if name == "requests":
         fits = AGREES if client.completed <= known <= client.sent else DIFFERS
-        return [Row(name, unit, client.completed, known, known, known, fits if seen else "")]
+        return [Row(name, unit, client.completed, known, known, known, fits if judged else "")]
     if name not in ("prompt_tokens", "generated_tokens"):
         return [Row(name, unit, None, known)]
     prompt = name == "prompt_tokens"

@@ -25,7 +25,8 @@ class OtherTenants(Verdict[None]):
     0.1 %), and the lower end of that interval above a twentieth of the server's work.
 
     A server without any of the three is not judged.  Requests are not counted where one has several answers, or makes no
-    tokens: engines count each answer, and each of several inputs, as one.
+    tokens: engines count each answer, and each of several inputs, as one.  Counters that began again are not judged either.
+    Pages at other places than the run's URLs are taken together: they may be those of the servers behind a gateway.
     """
 
     def judge(self, evidence: Evidence) -> Iterator[Finding]:

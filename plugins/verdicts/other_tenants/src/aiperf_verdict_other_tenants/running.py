@@ -55,9 +55,13 @@ def foreign_running(
 
 
 def _summed(levels: dict[tuple[str, str], list[tuple[float, float]]]) -> tuple[Floats, Floats]:
-    """The moments at which the first level was sampled, and the sum of all at these: each holds until its next sample."""
+    """The moments at which the first level was sampled, and the sum of all at these: each holds until its next sample.
+
+    Moments behind the last sample of any level are left out: nobody knows that one then.
+    """
     first = next(iter(levels.values()))
-    at_s = np.array([at for at, _ in first])
+    until_s = min(points[-1][0] for points in levels.values())
+    at_s = np.array([at for at, _ in first if at <= until_s])
     total = np.zeros(len(at_s))
     for points in levels.values():
         own_s, values = np.array(points).T

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from aiperf import Evidence
 from aiperf.sdk.verdict import CERTAIN, LIKELY
-from aiperf_servers import Client, ServerCounts, lacks, servers, urls_of
+from aiperf_servers import Client, ServerCounts, counts_requests, is_at_url, lacks, servers, urls_of
 from msgspec import Struct
 
 from aiperf_verdict_other_tenants.running import foreign_running
@@ -16,7 +16,7 @@ REQUESTS_SHARE = 0.01
 """The part of the requests that must be others' to be spoken of, and *FEWEST_REQUESTS* must be."""
 FEWEST_REQUESTS = 2
 WORK_SHARE = 0.05
-"""Likewise of tokens, and of requests in work: these counts differ from ours for other reasons, too."""
+"""The part of tokens, or of requests in work, that must be others': these counts differ from ours for other reasons, too."""
 
 
 class ForeignWork(Struct, frozen=True):
@@ -28,7 +28,10 @@ class ForeignWork(Struct, frozen=True):
 
 
 class _Group(Struct, frozen=True):
-    """Targets that have the same requests of the run: the only one of a URL, or all workers behind a gateway."""
+    """Targets that have the same requests of the run together: the page at a URL, or all pages at other places.
+
+    The page at a URL stands alone: pages at other places may be those of the servers behind it, or its own once more.
+    """
 
     targets: tuple[str, ...]
     servers: tuple[ServerCounts, ...]
@@ -38,6 +41,10 @@ class _Group(Struct, frozen=True):
         """The sum over the targets; None where one of them lacks it."""
         known = [server.counted(quantity) for server in self.servers]
         return None if None in known else sum(each for each in known if each is not None)
+
+    @property
+    def it(self) -> str:
+        return "it" if len(self.targets) == 1 else "they"
 
     @property
     def place(self) -> str:
@@ -57,19 +64,20 @@ def foreign_work(evidence: Evidence) -> Iterator[ForeignWork]:
 
 
 def _groups(evidence: Evidence) -> list[_Group]:
-    found: dict[tuple[str, tuple[int, ...]], list[tuple[str, ServerCounts]]] = {}
+    found: dict[tuple[str, tuple[int, ...], bool], list[tuple[str, ServerCounts]]] = {}
     for target, server in servers(evidence):
-        found.setdefault((server.engine.name, urls_of(evidence, target)), []).append((target, server))
+        key = server.engine.name, urls_of(evidence, target), is_at_url(evidence, target)
+        found.setdefault(key, []).append((target, server))
     return [
         _Group(tuple(target for target, _ in own), tuple(server for _, server in own), urls)
-        for (_, urls), own in found.items()
+        for (_, urls, _), own in found.items()
     ]
 
 
 def _by_requests(evidence: Evidence, group: _Group, client: Client) -> ForeignWork | None:
     answered = group.counted("requests")
-    if answered is None or evidence.plan.data.several_answers or not _generates(evidence):
-        return None  # an engine may count each answer, and each of several prompts, as a request
+    if answered is None or not all(counts_requests(evidence, server) for server in group.servers):
+        return None
     others = answered - client.sent - _late(evidence, group)
     if others < FEWEST_REQUESTS or others < REQUESTS_SHARE * answered:
         return None
@@ -78,23 +86,18 @@ def _by_requests(evidence: Evidence, group: _Group, client: Client) -> ForeignWo
     tokens = _foreign_tokens(group, client)
     said = ""
     if tokens is not None and tokens[0] > 0:
-        said = f", and {tokens[0]:,.0f} of the {tokens[1]:,.0f} tokens that it {tokens[2]}"
+        said = f", and {tokens[0]:,.0f} of the {tokens[1]:,.0f} tokens that {group.it} {tokens[2]}"
     if tokens is not None:
         numbers |= {f"{tokens[2]}_tokens": tokens[1], "foreign_tokens": max(0.0, tokens[0])}
     levels = [server.leveled("running") for server in group.servers]
     sentence = (
-        f"{group.place} worked for others, too: {others:,.0f} of the {answered:,.0f} requests that it answered in this time"
-        f" ({percent:.3g} %){said} were not of this run. Latencies are longer, and throughput is lower, than those of this load"
-        " alone: keep others away, or measure again"
+        f"{group.place} worked for others, too: {others:,.0f} of the {answered:,.0f} requests that {group.it} answered in this"
+        f" time ({percent:.3g} %){said} were not of this run. Latencies are longer, and throughput is lower, than those of this"
+        " load alone: keep others away, or measure again"
     )
-    unknown = [] if tokens is not None else ["how many of its tokens were others'"]
-    unknown += [] if all(level is not None for level in levels) else ["how many it computed at a time"]
+    unknown = [] if tokens is not None else ["how many of the tokens were others'"]
+    unknown += [] if all(level is not None for level in levels) else ["how many were computed at a time"]
     return ForeignWork(_with(sentence, unknown), numbers | {"foreign_pct": percent}, CERTAIN)
-
-
-def _generates(evidence: Evidence) -> bool:
-    """Whether requests make tokens."""
-    return evidence.plan.target.streaming or bool((evidence.column("output_tokens") > 0).any())
 
 
 def _late(evidence: Evidence, group: _Group) -> float:
@@ -111,7 +114,7 @@ def _late(evidence: Evidence, group: _Group) -> float:
 
 def _foreign_tokens(group: _Group, client: Client) -> tuple[float, float, str] | None:
     """Tokens for others, all, and what the server did with them; None where one side doesn't count them."""
-    if client.completed != client.sent:
+    if client.completed != client.sent or any(server.began_again for server in group.servers):
         return None
     for quantity, usage, verb in (
         ("generated_tokens", "usage_completion_tokens", "generated"), ("prompt_tokens", "usage_prompt_tokens", "read"),
@@ -134,11 +137,11 @@ def _by_tokens(evidence: Evidence, group: _Group, client: Client) -> ForeignWork
         return None
     percent = 100 * others / counted
     sentence = (
-        f"{group.place} worked for others, too: it {verb} {counted:,.0f} tokens in this time, and by their usage the answers"
-        f" of this run account for {counted - others:,.0f} ({percent:.3g} % are others'). Latencies are longer than those of"
-        " this load alone: keep others away, or measure again"
+        f"{group.place} worked for others, too: {group.it} {verb} {counted:,.0f} tokens in this time, and by their usage the"
+        f" answers of this run account for {counted - others:,.0f} ({percent:.3g} % are others'). Latencies are longer than"
+        " those of this load alone: keep others away, or measure again"
     )
-    unknown = ["requests of others that ended" if group.counted("requests") is not None else "how many requests it answered"]
+    unknown = _unknown_requests(group)
     numbers: dict[str, int | float] = {f"{verb}_tokens": counted, "foreign_tokens": others, "foreign_pct": percent}
     return ForeignWork(_with(sentence, unknown), numbers, LIKELY)
 
@@ -153,11 +156,16 @@ def _by_running(evidence: Evidence, group: _Group) -> ForeignWork | None:
         f" {found.server - found.mean:.3g} in flight: {percent:.3g} % were others'. Latencies are longer than those of this"
         " load alone: keep others away, or measure again"
     )
-    unknown = ["requests of others that ended" if group.counted("requests") is not None else "how many requests it answered"]
+    unknown = _unknown_requests(group)
     numbers: dict[str, int | float] = {
         "in_work_avg": found.server, "foreign_avg": found.mean, "foreign_least": found.least, "foreign_pct": percent,
     }  # fmt: skip
     return ForeignWork(_with(sentence, unknown), numbers, LIKELY)
+
+
+def _unknown_requests(group: _Group) -> list[str]:
+    known = group.counted("requests") is not None
+    return ["how many requests others sent"] if known else [f"how many requests {group.it} answered"]
 
 
 def _with(sentence: str, unknown: list[str]) -> str:
