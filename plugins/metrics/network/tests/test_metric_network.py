@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from aiperf.sdk.columns import Floats
 from aiperf.sdk.errors import AiperfError
-from aiperf.sdk.summary import Result, SeriesSummary, SourceSummary
+from aiperf.sdk.summary import Result, SeriesSummary, SourceSummary, TargetSummary
 from aiperf.sdk.telemetry import TelemetryContext
 from aiperf_metric_network import NetworkProbes, probe
 from aiperf_metric_network.contract import ASKED, URL, ProbeLinesContract, evidence, failure, rtt
@@ -200,6 +200,31 @@ def test_the_clients_first_token_stands_beside_the_servers() -> None:
     (shown,) = NetworkTable(ASKED).tables(found)
     assert shown.rows[0][-1] == pytest.approx(7.0)
     assert table(rtt(5.0, url))[0]["first_token_client_less_server"] is None
+
+
+def test_pages_without_the_whole_phase_tell_no_first_token() -> None:
+    url = evidence().plan.target.urls[0]
+
+    def longer(*pages: tuple[str, float, float], partial: bool = False) -> float | None:
+        """What the client's 32 ms are more than the server's, by pages with so many first tokens of this mean in ms."""
+        series, targets = [], []
+        for page, count, mean_ms in pages:
+            stats = {"count": count, "sum": count * mean_ms / 1e3}
+            name = "vllm:time_to_first_token_seconds"
+            series.append(SeriesSummary("server_metrics", 0, name, "histogram", "", {}, "", stats, target=page))
+            targets.append(TargetSummary(page, 1.0, 4, partial=(0,) if partial else ()))
+        source = SourceSummary("server_metrics", "d", "1", 1.0, 4, 0, 0, tuple(series), targets=tuple(targets))
+        found = evidence(rtt(5.0, url), others=(source,))
+        seen = Result("time_to_first_token", "Time to First Token", "ms", {"avg": 32.0})
+        found = replace(found, summary=replace(found.summary, results={seen.tag: seen}), read_column=lambda name: np.zeros(24))
+        (shown,) = NetworkTable(ASKED).tables(found)
+        value = shown.rows[0][-1]
+        return None if value is None else round(float(value), 6)
+
+    assert longer((url, 24, 25.0)) == 7.0 and longer((url, 24, 25.0), partial=True) is None
+    assert longer((url, 25, 25.0)) is None, "others' requests are among them"
+    assert longer(("http://w0:1", 12, 20.0), ("http://w1:1", 12, 30.0)) == 7.0, "servers behind a gateway"
+    assert longer((url, 24, 25.0), ("http://w0:1", 24, 31.0)) == 7.0, "the page at the URL comes first"
 
 
 def test_a_line_has_the_keys_of_the_reference(tmp_path: Path) -> None:

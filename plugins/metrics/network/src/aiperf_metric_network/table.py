@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -10,7 +11,7 @@ from aiperf import Evidence
 from aiperf.sdk.series import Sample, SeriesHeader, whole_samples
 from aiperf.sdk.summary import SeriesSummary
 from aiperf.sdk.table import Cell, SummaryTable, TableColumn, Tables
-from aiperf_servers import Client, servers, urls_of
+from aiperf_servers import Client, ObservedTime, is_at_url, lacks, servers, urls_of
 
 from aiperf_metric_network.options import NetworkOptions
 from aiperf_metric_network.probe import FAILURE, PROXY, RTT, TLS
@@ -79,14 +80,23 @@ def _address(url: str) -> tuple[str | None, int | None]:
 
 
 def _client_less_server(evidence: Evidence) -> dict[tuple[str | None, int | None], float]:
-    """By host and port of a URL under test: the client's time to first token less the server's own, in ms, means."""
-    found: dict[tuple[str | None, int | None], float] = {}
-    urls = evidence.plan.target.urls
+    """By host and port of a URL under test: the client's time to first token less the server's own, in ms, means.
+
+    Pages at other places count where none is at the URL, all of them together.  A page that has not the whole phase, or times
+    of more requests than were sent, tells nothing.
+    """
+    times: dict[tuple[bool, tuple[int, ...]], list[ObservedTime]] = {}
     for target, server in servers(evidence):
-        indices, observed = urls_of(evidence, target), server.observed(_TTFT)
-        seen = Client(evidence, indices).latency(_TTFT, "avg")
-        if observed is not None and observed.mean_ms is not None and seen is not None:
-            found |= {_address(urls[index]): seen - observed.mean_ms for index in indices}
+        observed = server.observed(_TTFT)
+        if observed is not None:
+            key = is_at_url(evidence, target), urls_of(evidence, target)
+            times.setdefault(key, []).append(observed if not lacks(evidence, target) else ObservedTime(0.0, math.inf))
+    found: dict[tuple[str | None, int | None], float] = {}
+    for (_, indices), parts in sorted(times.items()):  # those at the URL come last, and stay
+        client = Client(evidence, indices)
+        seen, own = client.latency(_TTFT, "avg"), ObservedTime(*map(sum, zip(*parts, strict=True)))
+        if seen is not None and own.mean_ms is not None and own.number <= client.sent:
+            found |= {_address(evidence.plan.target.urls[index]): seen - own.mean_ms for index in indices}
     return found
 
 
