@@ -39,7 +39,7 @@ HOMONYMS = {
     "how a range is divided": {"linear": "sdk/study.py"},
     "a name in Python": {
         "paced": "registry/hooks.py", "report": "parts/*", "validate": "parts/*", "columns": "sdk/ui.py",
-        "plot": "sdk/categories.py", "plugins": "registry/third_party.py sdk/table.py",
+        "plot": "sdk/categories.py", "plugins": "registry/third_party.py sdk/table.py", "messages": "worker/asking.py",
     },
 }  # fmt: skip
 """Words that merely are some plugin's name, too: by what they mean in the kernel, and the files in which they mean it."""

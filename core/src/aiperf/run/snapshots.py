@@ -175,7 +175,9 @@ class Dues:
 
 
 def _planned(phase: PhasePlan) -> int | None:
-    return phase.planned if phase.planned is not None else phase.request_count if phase.duration_ns is None else None
+    if phase.planned is not None or phase.duration_ns is not None:
+        return phase.planned
+    return phase.turns if phase.request_count is None else phase.request_count
 
 
 def _status(phase: PhasePlan, *, sending: bool) -> str:

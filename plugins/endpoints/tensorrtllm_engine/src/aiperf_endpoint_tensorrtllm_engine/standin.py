@@ -7,6 +7,7 @@ answers.  It writes its calls into the file ``calls`` there.
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,7 +40,9 @@ class _Result:
         for number in range(count):
             if self._aborted.is_set():
                 return
-            await asyncio.sleep(0.002)
+            due = time.monotonic() + 0.002
+            while time.monotonic() < due:  # timers of a loop may fire up to 1 ms early
+                await asyncio.sleep(0.001)
             given = [*given, self._ids[number % len(self._ids)] if self._ids else number]
             last = number == count - 1
             reason = "length" if last else None

@@ -167,7 +167,9 @@ class ShardReducer:
         self.watch = None if lines_s is None else Watch(known, plan, index, lines_s, looked=looked)
         self._pipeline = Pipeline(known, directory, str(index), groupings(plan, known), self.watch)
         self._readers = {i: ShardReader(directory, i, self._zero_ns) for i in range(index, plan.run.workers, of)}
-        self._writer, self._batch = ColumnsWriter(directory if durable else directory / REST, index), self._new_batch()
+        written = directory if durable else directory / REST
+        written.mkdir(mode=0o700, exist_ok=True)
+        self._writer, self._batch = ColumnsWriter(written, index), self._new_batch()
         self._emitted_ns, self._slow, self._tell = time.monotonic_ns(), slow, tell
         self._give: Callable[[StoredBatch], None] = self._keep
         self._aside: Aside | None = None

@@ -51,7 +51,6 @@ def reduced_again(
     for stale in [*journal_path.glob("folds-*"), *journal_path.glob("part-*")]:
         stale.unlink()
     shutil.rmtree(journal_path / REST, ignore_errors=True)  # of a report that was killed
-    (journal_path / REST).mkdir(mode=0o700)
     if plan.plugins.grading_timeout_s is None:
         reducer = ShardReducer(plan, journal_path, 0, 1, clock=clock, durable=False, finishing=finishing)
         return reducer.finish(journal.load_end(journal_path), save=False)

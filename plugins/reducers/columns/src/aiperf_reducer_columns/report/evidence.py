@@ -33,7 +33,9 @@ def planned(phase: PhasePlan) -> int | None:
     """Number of planned arrivals; None where it depends on time or on the answers."""
     if phase.due_file is not None:
         return phase.planned
-    return phase.request_count if phase.duration_ns is None else None
+    if phase.duration_ns is not None:
+        return None
+    return phase.turns if phase.request_count is None else phase.request_count
 
 
 def arrivals(
