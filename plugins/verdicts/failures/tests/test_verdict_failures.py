@@ -7,7 +7,7 @@ import json
 import pytest
 from aiperf import ErrorDetails
 from aiperf.sdk.model import STILL_COMING
-from aiperf.sdk.summary import Arrivals, ErrorCount, UrlSummary
+from aiperf.sdk.summary import Arrivals, ErrorCount, Quantiles, UrlSummary
 from aiperf.sdk.transport import REFUSED
 from aiperf.sdk.verdict import ErrorSeen
 from aiperf.testing import sample_evidence
@@ -222,6 +222,16 @@ def test_a_part_of_the_failures_is_counted_and_one_cause_is_told_once() -> None:
     (finding,) = Failures().judge(sample_evidence(errors=errors))
     assert finding.sentence.startswith("5 of 12 failed requests: the server limits requests (429)")
     assert finding.numbers == {"requests": 5, "failed": 12}
+
+
+@pytest.mark.parametrize(("polled", "words"), [
+    (Quantiles(p50=100, p99=110, max=120), "doesn't find a job or its file (404)"), (None, "its base address"),
+])  # fmt: skip
+def test_a_lost_job_is_no_wrong_address(polled: Quantiles | None, words: str) -> None:
+    evidence = sample_evidence(errors=(seen("no such job", 404, 3),))
+    measurement = replace(evidence.summary.measurement, poll_gap_ms=polled)
+    (finding,) = Failures().judge(replace(evidence, summary=replace(evidence.summary, measurement=measurement)))
+    assert words in finding.sentence and finding.sentence.endswith("it says: no such job")
 
 
 def test_what_a_server_says_is_shortened_and_pages_are_left_out() -> None:

@@ -9,7 +9,7 @@ from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import without_secrets
 from aiperf.sdk.verdict import LIKELY, Look
 
-from aiperf_verdict_failures.causes import cause_of
+from aiperf_verdict_failures.causes import cause_of, lost_job
 
 SCOPE = "failed requests"
 MOST = 0.5
@@ -35,7 +35,10 @@ class Failures(Verdict[None]):
                 firsts.setdefault(kind, seen.error)
                 urls.setdefault(kind, set()).update(_urls_of(seen.error, evidence))
         for kind, error in firsts.items():
-            _, sentence = cause_of(error, _narrowed(evidence.plan, urls[kind]), evidence.looks)
+            plan = _narrowed(evidence.plan, urls[kind])
+            _, sentence = cause_of(error, plan, evidence.looks)
+            if kind == "no_route" and evidence.summary.measurement.poll_gap_ms is not None:
+                sentence = lost_job(error, plan)
             everything = counts[kind] == failed and not evidence.summary.valid
             share = "" if everything else f"{counts[kind]:,} of {failed:,} failed requests: "
             numbers: dict[str, int | float] = {"requests": counts[kind], "failed": failed}

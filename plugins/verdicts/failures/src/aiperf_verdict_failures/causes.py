@@ -83,6 +83,14 @@ def _route(error: ErrorDetails, plan: Plan) -> str:
     )
 
 
+def lost_job(error: ErrorDetails, plan: Plan) -> str:
+    """The sentence for a 404 in a run where jobs of other requests were found: the address is right."""
+    return (
+        f"the server at {_urls(plan)} doesn't find a job or its file ({error.code}), and finds those of other requests: its own"
+        f" log says why{said(error)}"
+    )
+
+
 def _no_method(error: ErrorDetails, plan: Plan) -> str:
     return (
         f"the server at {_urls(plan)} has no method {_place(plan)} (UNIMPLEMENTED): is this the port of that service, and"
