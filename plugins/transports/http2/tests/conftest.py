@@ -204,13 +204,6 @@ class Scene:
         return [each[0] for each in self.ear.chunks.get(exchange.request, ())]
 
 
-async def until(true: Callable[[], bool]) -> None:
-    """Wait until *true* holds."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not true():
-            await asyncio.sleep(0.001)
-
-
 Play = Callable[..., None]
 
 

@@ -547,7 +547,7 @@ def test_a_name_with_several_addresses_is_tried_until_one_answers(stage_play: Pl
     async def scene(stage: Stage) -> None:
         transport = stage.transport
         assert isinstance(transport, KernelTransport)
-        origin = next(iter(transport._origins.values()))
+        origin = next(iter(transport._origins))
         origin.addresses.insert(0, (socket.AF_INET, dead))
         exchange = await stage.ask()
         assert stage.ear.body(exchange) == BODY

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import weakref
 from collections import deque
 from functools import partial
 from time import monotonic_ns
 
-from aiperf.sdk.environment import socket_options
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import RECONNECTED, Exchange, Shape, Sink, TransportSettings
 from aiperf_http2.grpc import MOST_MESSAGE_BYTES
-from aiperf_transport_sockets.counts import SO_TIMESTAMPNS
-from aiperf_transport_sockets.origins import Origin, origin_key, resolve
+from aiperf_transport_sockets.origins import Origin, Origins
 from aiperf_transport_sockets.poller import Poller, ReaderPoller, chosen_reader
+from aiperf_transport_sockets.stamping import Stamping
 
 from aiperf_transport_http2.calls import Call
 from aiperf_transport_http2.link import Link
@@ -53,19 +51,15 @@ class Http2Transport:
         self.limits: dict[Origin, int] = {}
         self.lends = settings.sticky or not settings.reuse  # connections belong to a session, or to a request
         self.most_message_bytes = MOST_MESSAGE_BYTES
-        self.stamped = settings.stamps and SO_TIMESTAMPNS != 0
-        self.socket_options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *socket_options()]
-        if self.stamped:
-            self.socket_options.append((socket.SOL_SOCKET, SO_TIMESTAMPNS, 1))
+        self.stamping = Stamping(wanted=settings.stamps)
         self.links: set[Link] = set()
         self.finished: deque[tuple[Exchange, ErrorDetails | None]] = deque()
         self.stamps_missing = self.coalesced_reads = self.opened = self.stalled_ns = 0
         self._stalls = 0
         self._room: dict[Origin, dict[Link, None]] = {}
-        self._origins: dict[tuple[str, str, int, str], Origin] = {}
+        self._origins = Origins(settings)
         self._heads: dict[int, Http2Head] = {}
         self._by_session: dict[str, Link] | None = {} if settings.sticky else None
-        self._stamping: socket.socket | None = None
         self._reporting = self._soon = False
         self._unwritten: dict[Link, None] = {}
         self.reader = chosen_reader()
@@ -91,19 +85,15 @@ class Http2Transport:
     # Opening and closing
 
     async def open(self) -> None:
-        if self.stamped:
-            # Linux enables stamping globally with the first socket that asks, and lazily: keep such a socket open.
-            self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            self._stamping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        for url in self.settings.urls:
-            await resolve(self._origin(url), self.settings, self.loop, ("h2",))
+        self.stamping.open()
+        await self._origins.resolve(self.loop, ("h2",))
         self._check()
 
     async def warm(self, connections: int) -> None:
         """Open so many connections that *connections* requests have room on them."""
         if not self.settings.reuse or self.settings.sticky:
             return
-        for origin in self._origins.values():
+        for origin in self._origins:
             until = self.loop.time() + _WARM_S
             while origin.error is None and not origin.failed and self.loop.time() < until:
                 links = [link for link in self.links if link.origin is origin]
@@ -121,9 +111,7 @@ class Http2Transport:
         for link in list(self.links):
             link.close()
         self.poller.close()
-        if self._stamping is not None:
-            self._stamping.close()
-            self._stamping = None
+        self.stamping.close()
 
     def _check(self) -> None:
         """Look after connections without news, about once a second."""
@@ -172,20 +160,14 @@ class Http2Transport:
 
     def request_headers(self, exchange: Exchange) -> list[tuple[str, str]]:
         """The headers of the request as they would be written, pseudo fields first."""
-        head = Http2Head(exchange.shape, self._origin(exchange.shape.url))
+        head = Http2Head(exchange.shape, self._origins.of(exchange.shape.url))
         return [*head.fields.fields, *head.varying(exchange)]
 
     def _new_head(self, shape: Shape) -> Http2Head:
         """The head of a shape not seen before; it is dropped with the shape, because a hook may give every request its own."""
-        head = self._heads[id(shape)] = Http2Head(shape, self._origin(shape.url))
+        head = self._heads[id(shape)] = Http2Head(shape, self._origins.of(shape.url))
         head.shape = weakref.ref(shape, partial(self._heads.pop, id(shape)))
         return head
-
-    def _origin(self, url: str) -> Origin:
-        key = origin_key(url, self.settings.urls)
-        if key not in self._origins:
-            self._origins[key] = Origin(*key)
-        return self._origins[key]
 
     # Ending
 

@@ -105,7 +105,7 @@ class Call:
         """A piece of the body; an error ends the exchange."""
         exchange, data = self.exchange, event.data
         exchange.bytes_received += len(data)
-        if not kernel_ns and transport.stamped and not self.head.origin.base:
+        if not kernel_ns and transport.stamping.on and not self.head.origin.base:
             exchange.flags |= NO_STAMP
         if self._messages is not None:
             try:

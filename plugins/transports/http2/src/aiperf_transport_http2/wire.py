@@ -88,7 +88,7 @@ class Wire:
             self._loop.call_soon(self._refused, error.errno or errno.EIO)
             return
         self.fd = sock.fileno()
-        for level, name, value in self.transport.socket_options:
+        for level, name, value in self.transport.stamping.options:
             if not self.local or (level == socket.SOL_SOCKET and name not in _OF_NETWORKS):
                 sock.setsockopt(level, name, value)
         self.transport.opened += 1
@@ -235,7 +235,7 @@ class Wire:
 
     def _received(self, data: bytes, kernel_ns: int, read_ns: int) -> None:
         self._reads += 1
-        if not kernel_ns and self.transport.stamped and not self.local:
+        if not kernel_ns and self.transport.stamping.on and not self.local:
             self.transport.stamps_missing += 1
         owner = self._owner
         if owner is None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import weakref
 from collections import deque
 from functools import partial
 from time import monotonic_ns
 
-from aiperf.sdk.environment import socket_options
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import RECONNECTED, REUSED, Exchange, Shape, Sink, TransportSettings
 
 from aiperf_transport_sockets.connection import Connection
-from aiperf_transport_sockets.counts import SO_TIMESTAMPNS
 from aiperf_transport_sockets.local import LocalConnection
-from aiperf_transport_sockets.origins import Origin, origin_key, resolve
+from aiperf_transport_sockets.origins import Origin, Origins
 from aiperf_transport_sockets.poller import Poller, ReaderPoller, chosen_reader
+from aiperf_transport_sockets.stamping import Stamping
 from aiperf_transport_sockets.tls import TlsConnection
 
 _REPORT_NS = 200_000
@@ -60,16 +58,12 @@ class KernelTransport:
 
     def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
         self.settings, self.sink, self.loop = settings, sink, loop
-        self.stamped = settings.stamps and SO_TIMESTAMPNS != 0
-        self.socket_options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), *socket_options()]
-        if self.stamped:
-            self.socket_options.append((socket.SOL_SOCKET, SO_TIMESTAMPNS, 1))
+        self.stamping = Stamping(wanted=settings.stamps)
         self.open_connections: set[Connection] = set()
         self.just_read: Connection | None = None
         self.stamps_missing = self.coalesced_reads = self.opened = 0
-        self._origins: dict[tuple[str, str, int, str], Origin] = {}
+        self._origins = Origins(settings)
         self._heads: dict[int, RequestHead] = {}
-        self._stamping: socket.socket | None = None
         self.finished: deque[tuple[Exchange, Connection]] = deque()
         self._reporting = False
         self._by_session: dict[str, Connection] | None = {} if settings.sticky else None
@@ -87,18 +81,14 @@ class KernelTransport:
         }  # fmt: skip
 
     async def open(self) -> None:
-        if self.stamped:
-            # Linux enables stamping globally with the first socket that asks, and lazily: keep such a socket open.
-            self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            self._stamping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        for url in self.settings.urls:
-            await resolve(self._origin(url), self.settings, self.loop)
+        self.stamping.open()
+        await self._origins.resolve(self.loop)
         self._check()
 
     async def warm(self, connections: int) -> None:
         if not self.settings.reuse or self.settings.sticky:
             return
-        for origin in self._origins.values():
+        for origin in self._origins:
             if origin.error is not None:
                 continue
             for _ in range(0, connections, _WARM_AT_ONCE):
@@ -123,9 +113,7 @@ class KernelTransport:
         for connection in list(self.open_connections):
             connection.close()
         self.poller.close()
-        if self._stamping is not None:
-            self._stamping.close()
-            self._stamping = None
+        self.stamping.close()
 
     def _check(self) -> None:
         """Look after connections without news, about once a second."""
@@ -184,12 +172,13 @@ class KernelTransport:
 
     def request_headers(self, exchange: Exchange) -> list[tuple[str, str]]:
         """The headers of the request as they would be written."""
-        lines = RequestHead(exchange.shape, self._origin(exchange.shape.url)).encode(exchange).decode("latin-1").split("\r\n")
+        head = RequestHead(exchange.shape, self._origins.of(exchange.shape.url)).encode(exchange)
+        lines = head.decode("latin-1").split("\r\n")
         return [(name, value) for name, _, value in (line.partition(": ") for line in lines[1:-2])]
 
     def _new_request_head(self, shape: Shape) -> RequestHead:
         """The head of a shape not seen before; it is dropped with the shape, because a hook may give every request its own."""
-        head = self._heads[id(shape)] = RequestHead(shape, self._origin(shape.url))
+        head = self._heads[id(shape)] = RequestHead(shape, self._origins.of(shape.url))
         head.shape = weakref.ref(shape, partial(self._heads.pop, id(shape)))
         return head
 
@@ -212,12 +201,6 @@ class KernelTransport:
         connection = None if self._by_session is None else self._by_session.pop(session_id, None)
         if connection is not None:
             connection.close()
-
-    def _origin(self, url: str) -> Origin:
-        key = origin_key(url, self.settings.urls)
-        if key not in self._origins:
-            self._origins[key] = Origin(*key)
-        return self._origins[key]
 
 
 __all__ = ["KernelTransport", "Origin"]

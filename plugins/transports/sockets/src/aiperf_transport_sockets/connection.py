@@ -120,7 +120,7 @@ class Connection:
             transport.loop.call_soon(self._refused, code)
 
     def _options(self) -> list[tuple[int, int, int]]:
-        return self.transport.socket_options
+        return self.transport.stamping.options
 
     def _connected(self) -> None:
         """The dialed socket is connected, or refused."""
@@ -246,7 +246,7 @@ class Connection:
 
     def _unstamped(self) -> None:
         """A read has no stamp of the kernel: told where one was asked for."""
-        if self.transport.stamped:
+        if self.transport.stamping.on:
             self.transport.stamps_missing += 1
             if self.exchange is not None:
                 self.exchange.flags |= NO_STAMP

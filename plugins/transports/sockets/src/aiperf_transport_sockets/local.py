@@ -22,7 +22,7 @@ class LocalConnection(Connection):
     _counted = False
 
     def _options(self) -> list[tuple[int, int, int]]:
-        options = self.transport.socket_options
+        options = self.transport.stamping.options
         return [option for option in options if option[0] == socket.SOL_SOCKET and option[1] not in _OF_NETWORKS]
 
     def _refused(self, code: int) -> None:

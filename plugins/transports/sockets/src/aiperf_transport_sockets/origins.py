@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -74,8 +74,31 @@ def _port(scheme: str) -> int:
     return 443 if scheme in TLS_SCHEMES else 80
 
 
-async def resolve(
-    origin: Origin, settings: TransportSettings, loop: asyncio.AbstractEventLoop, protocols: tuple[str, ...] = ("http/1.1",)
+class Origins:
+    """The origins of a run's URLs, each made when it is first asked for."""
+
+    def __init__(self, settings: TransportSettings) -> None:
+        self._settings = settings
+        self._known: dict[tuple[str, str, int, str], Origin] = {}
+
+    def __iter__(self) -> Iterator[Origin]:
+        return iter(self._known.values())
+
+    def of(self, url: str) -> Origin:
+        """The origin of a URL."""
+        key = origin_key(url, self._settings.urls)
+        if key not in self._known:
+            self._known[key] = Origin(*key)
+        return self._known[key]
+
+    async def resolve(self, loop: asyncio.AbstractEventLoop, protocols: tuple[str, ...] = ("http/1.1",)) -> None:
+        """Resolve the origins of the settings' URLs.  *protocols*: for ALPN."""
+        for url in self._settings.urls:
+            await _resolve(self.of(url), self._settings, loop, protocols)
+
+
+async def _resolve(
+    origin: Origin, settings: TransportSettings, loop: asyncio.AbstractEventLoop, protocols: tuple[str, ...]
 ) -> None:  # fmt: skip
     """Look the name up once, off the loop, and read the certificates; an error here becomes the error of every request.
 
