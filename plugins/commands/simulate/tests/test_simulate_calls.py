@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import queue
+import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
+from aiperf_http2 import frames
 from aiperf_rpc.protos import echo, health, kserve, reflection
 
 grpc = pytest.importorskip("grpc")
@@ -212,3 +214,11 @@ def test_http_is_served_beside_calls_on_http2(simulator: Simulator) -> None:
         )
         assert stream.text.rstrip().endswith("data: [DONE]")
         assert client.get(f"{simulator.url}/v1/nothing").status_code == 404
+
+
+def test_a_client_that_breaks_the_protocol_is_told_and_left(simulator: Simulator) -> None:
+    host, port = simulator.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as client:
+        client.sendall(frames.PREFACE + frames.settings_frame({}) + frames.frame(frames.DATA, 0, 7, b"x"))
+        said = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    assert said.endswith(b"DATA on stream 7, which was never opened")

@@ -7,8 +7,8 @@ import time
 from typing import cast
 from urllib.parse import parse_qs
 
-from aiperf_http2 import DataReceived, HeaderSet, HeadersReceived, Http2Connection, Http2Stream, StreamReset
-from aiperf_http2.frames import CANCEL, INTERNAL_ERROR, PREFACE, Http2Error
+from aiperf_http2 import ConnectionBroken, DataReceived, HeaderSet, HeadersReceived, Http2Connection, Http2Stream, StreamReset
+from aiperf_http2.frames import CANCEL, INTERNAL_ERROR, PREFACE
 from aiperf_http2.grpc import CONTENT_TYPE
 
 from aiperf_command_simulate.calls import Call
@@ -66,20 +66,17 @@ class Multiplex(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.read_ns, self.read_wall_ns = time.monotonic_ns(), time.time_ns()
-        try:
-            events = self.http.receive(data)
-            for event in events:
-                if isinstance(event, DataReceived):
-                    self._responder(event.stream).data(event.data, end=event.end)
-                elif isinstance(event, HeadersReceived):
-                    self._headed(event)
-                elif isinstance(event, StreamReset):
-                    self._responder(event.stream).lost()
-        except Http2Error:
-            self.flush()
-            self._transport.close()
-            return
+        events = self.http.receive(data)
+        for event in events:
+            if isinstance(event, DataReceived):
+                self._responder(event.stream).data(event.data, end=event.end)
+            elif isinstance(event, HeadersReceived):
+                self._headed(event)
+            elif isinstance(event, StreamReset):
+                self._responder(event.stream).lost()
         self.flush()
+        if events and isinstance(events[-1], ConnectionBroken):
+            self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._give_up(CLIENT_GONE)
