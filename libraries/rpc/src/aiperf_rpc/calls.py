@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from aiperf import BadResponse
 from aiperf_http2.grpc import CONTENT_TYPE, decoded_message, http_code, status_name
 
+UNIMPLEMENTED = (404, 501)
+"""HTTP statuses that say what the status of a method says which the server doesn't have."""
+
 
 def check_status(trailers: Mapping[str, str]) -> None:
     """Judge the trailers of a call; those without a status, as of HTTP, say nothing.
@@ -23,4 +26,4 @@ def check_status(trailers: Mapping[str, str]) -> None:
     raise BadResponse(message, code=http_code(status), kind=name)
 
 
-__all__ = ["CONTENT_TYPE", "check_status"]
+__all__ = ["CONTENT_TYPE", "UNIMPLEMENTED", "check_status"]

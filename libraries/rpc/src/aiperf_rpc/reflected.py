@@ -6,16 +6,14 @@ from typing import Any
 
 from aiperf import HttpRequest
 from aiperf.sdk.asking import Ask, AskError
-from aiperf_http2.grpc import CONTENT_TYPE
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from aiperf_rpc.calls import CONTENT_TYPE, UNIMPLEMENTED
 from aiperf_rpc.methods import MethodError, near
 from aiperf_rpc.pool import DecodeError
 from aiperf_rpc.protos.reflection import ServerReflectionRequest, ServerReflectionResponse
 
 _VERSIONS = ("v1", "v1alpha")
-_UNIMPLEMENTED = (404, 501)
-"""Codes of a method that the server doesn't have."""
 _MOST_FILES = 2000
 """Files that one service may need."""
 
@@ -36,7 +34,7 @@ def reflected(ask: Ask, service: str) -> list[FileDescriptorProto]:
         try:
             return _files(ask, version, service)
         except AskError as error:
-            if error.code not in _UNIMPLEMENTED:
+            if error.code not in UNIMPLEMENTED:
                 raise
     raise NoReflectionError("the server has no reflection")
 

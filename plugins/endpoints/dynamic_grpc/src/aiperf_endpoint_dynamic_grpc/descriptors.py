@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aiperf import ConfigError, HttpRequest
 from aiperf.sdk.asking import Ask, AskError
-from aiperf_rpc.calls import CONTENT_TYPE
+from aiperf_rpc.calls import CONTENT_TYPE, UNIMPLEMENTED
 from aiperf_rpc.methods import Method, MethodError, method_of, read_set, set_of
 from aiperf_rpc.pool import DecodeError
 from aiperf_rpc.protos.health import HealthCheckResponse
@@ -60,7 +60,7 @@ def unhealthy(ask: Ask) -> str | None:
         reply = ask(HttpRequest("/grpc.health.v1.Health/Check", b"", content_type=CONTENT_TYPE))
         status = HealthCheckResponse.FromString(reply.messages[0]).status if reply.messages else HealthCheckResponse.UNKNOWN
     except AskError as error:
-        if error.code in (404, 501):
+        if error.code in UNIMPLEMENTED:
             return None
         raise
     except DecodeError:

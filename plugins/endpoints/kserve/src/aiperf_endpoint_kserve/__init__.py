@@ -12,10 +12,10 @@ from aiperf.sdk.endpoint import Prompt, Reader
 from aiperf.sdk.transport import END_MARKER
 from aiperf_dialects.growing import GrowingText
 from aiperf_dialects.prompts import prompt_of
-from aiperf_rpc.calls import check_status
+from aiperf_rpc.calls import CONTENT_TYPE, check_status
 
 from aiperf_endpoint_kserve import asking, json_form
-from aiperf_endpoint_kserve.asking import CONTENT_TYPE, SERVICE
+from aiperf_endpoint_kserve.asking import SERVICE
 from aiperf_endpoint_kserve.options import KserveOptions
 from aiperf_endpoint_kserve.tensors import Listed, tensor, tensors_of
 

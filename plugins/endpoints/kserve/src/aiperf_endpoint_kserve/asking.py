@@ -10,11 +10,12 @@ import msgspec
 from aiperf import ConfigError, HttpRequest
 from aiperf.sdk.asking import Ask, AskError
 from aiperf.sdk.model import names
+from aiperf_rpc.calls import CONTENT_TYPE
 from msgspec import Struct
 
 from aiperf_endpoint_kserve.tensors import Listed
 
-SERVICE, CONTENT_TYPE = "/inference.GRPCInferenceService", "application/grpc"
+SERVICE = "/inference.GRPCInferenceService"
 NOT_FOUND = 404
 """The status of a model that isn't there."""
 TEXT = "text_input"
