@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from aiperf.sdk.model import ErrorDetails
@@ -19,13 +18,13 @@ from aiperf_http2.grpc import (
     status_name,
     status_of_http,
 )
+from aiperf_transport_sockets.connection import PHRASES
 
 if TYPE_CHECKING:
     from aiperf_transport_http2 import Http2Transport
     from aiperf_transport_http2.link import Link
     from aiperf_transport_http2.requests import Http2Head
 
-_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _TAIL_BYTES = 64
 """The end of a stream that is kept, to see its end marker."""
 
@@ -95,7 +94,7 @@ class Call:
             exchange.flags |= STREAMED
         odd = not calls and (encoded or not (exchange.flags & STREAMED or "json" in kind))
         if transport.settings.keep_heads or odd or status >= 300:
-            reason = _PHRASES.get(status, f"HTTP {status}")
+            reason = PHRASES.get(status, f"HTTP {status}")
             transport.sink.head(exchange, status, reason, [field for field in fields if field[0][0] != ":"])
         if event.end and self.head.grpc and (calls or status < 300):
             return self.trailed(HeaderList(fields[1:]), transport)  # trailers alone: they stand in the head

@@ -6,27 +6,21 @@ import errno
 import os
 import socket
 import ssl
-import struct
 from collections.abc import Callable
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Protocol
 
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import NO_TLS, connect_error
-from aiperf_transport_sockets.counts import SO_TIMESTAMPNS, data_segments, unacknowledged
+from aiperf_transport_sockets.connection import CLOSED_EARLY, READ_BYTES, TIMESPEC
+from aiperf_transport_sockets.counts import data_segments, unacknowledged
+from aiperf_transport_sockets.local import FULL_S, OF_NETWORKS
+from aiperf_transport_sockets.tls import decrypted, handshake_error
 
 if TYPE_CHECKING:
     from aiperf_transport_sockets.origins import Origin
 
     from aiperf_transport_http2 import Http2Transport
-
-_TIMESPEC = struct.Struct("qq")
-"""Ancillary data of a read where SO_TIMESTAMPNS is set: seconds and ns of the wall clock."""
-_READ_BYTES = 65536
-_FULL_S = 0.002
-"""Until the next attempt where the server has more connections to accept than it may have waiting."""
-_OF_NETWORKS = socket.SO_KEEPALIVE, SO_TIMESTAMPNS
-_CLOSED = "the server closed the connection before a whole answer was in"
 
 
 class WireOwner(Protocol):
@@ -89,7 +83,7 @@ class Wire:
             return
         self.fd = sock.fileno()
         for level, name, value in self.transport.stamping.options:
-            if not self.local or (level == socket.SOL_SOCKET and name not in _OF_NETWORKS):
+            if not self.local or (level == socket.SOL_SOCKET and name not in OF_NETWORKS):
                 sock.setsockopt(level, name, value)
         self.transport.opened += 1
         if (code := sock.connect_ex(address)) in (0, errno.EINPROGRESS):
@@ -120,7 +114,7 @@ class Wire:
         self._close_socket()
         if self.local and code == errno.EAGAIN:  # where TCP would send its SYN again; what takes too long is ended elsewhere
             self._address = 0
-            self._loop.call_later(_FULL_S, self._again)
+            self._loop.call_later(FULL_S, self._again)
         elif self._address < len(self.origin.addresses):
             self.dial()
         else:
@@ -140,12 +134,11 @@ class Wire:
             return
         except ssl.SSLError as error:
             self._push(self._outgoing.read())
-            verification = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else ""
-            reason = verification or error.reason or str(error)
-            message = f"{self.origin.host}: TLS handshake failed: {reason}"
             if error.reason == "TLSV1_ALERT_NO_APPLICATION_PROTOCOL":
                 message = f"{self.origin.host}: the server offers no HTTP/2 over TLS (ALPN)"
-            self._lose(ErrorDetails(message, type=type(error).__name__))
+                self._lose(ErrorDetails(message, type=type(error).__name__))
+            else:
+                self._lose(handshake_error(self.origin.host, error))
             return
         self._handshaking = False
         self._push(self._outgoing.read())
@@ -208,7 +201,7 @@ class Wire:
         # Before the read: what it leaves came later.  Behind it, another program may have had the core meanwhile.
         read_ns = monotonic_ns()
         try:
-            data, ancillary, _, _ = self.sock.recvmsg(_READ_BYTES, 64)
+            data, ancillary, _, _ = self.sock.recvmsg(READ_BYTES, 64)
         except BlockingIOError:
             return
         except OSError as error:
@@ -218,7 +211,7 @@ class Wire:
             self._ended()
             return
         if ancillary:
-            seconds, nanoseconds = _TIMESPEC.unpack_from(ancillary[0][2])
+            seconds, nanoseconds = TIMESPEC.unpack_from(ancillary[0][2])
             self._received(data, seconds * 1_000_000_000 + nanoseconds, read_ns)
         else:
             self._received(data, 0, monotonic_ns())  # the only stamp: not before the bytes
@@ -248,7 +241,7 @@ class Wire:
             self._handshake()
             if self._handshaking or self.fd < 0:
                 return
-        plain, closed, error = _decrypted(self._tls, self._incoming)
+        plain, closed, error = decrypted(self._tls, self._incoming)
         if error is not None:
             self._lose(error)
             return
@@ -274,7 +267,7 @@ class Wire:
     # Ending
 
     def _ended(self) -> None:
-        self._lose(ErrorDetails(_CLOSED, type="ConnectionResetError"), ended=True)
+        self._lose(ErrorDetails(CLOSED_EARLY, type="ConnectionResetError"), ended=True)
 
     def _broken(self, error: OSError) -> None:
         # A reset behind a FIN is EPIPE on Linux, one without a FIN ECONNRESET.
@@ -295,21 +288,3 @@ class Wire:
             self._poller.watch(self.fd, None)
             self.sock.close()
             self.fd = -1
-
-
-def _decrypted(tls: ssl.SSLObject, incoming: ssl.MemoryBIO) -> tuple[bytes, bool, ErrorDetails | None]:
-    """What can be read of the bytes so far; whether the server has ended TLS; why it can't be read."""
-    plain, closed = bytearray(), False
-    # Until both are empty, rather than until SSLWantRead: the exception costs twice the read.
-    while not closed and (incoming.pending or tls.pending()):
-        try:
-            piece = tls.read(_READ_BYTES)
-        except ssl.SSLWantReadError:  # half a record, or a session ticket
-            break
-        except ssl.SSLZeroReturnError:
-            piece = b""
-        except ssl.SSLError as error:
-            return b"", False, ErrorDetails(f"TLS: {error.reason or error}", type=type(error).__name__)
-        closed = not piece
-        plain += piece
-    return bytes(plain), closed, None

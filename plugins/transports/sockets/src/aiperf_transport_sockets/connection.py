@@ -46,12 +46,12 @@ from aiperf_transport_sockets.counts import data_segments, unacknowledged, unrea
 if TYPE_CHECKING:
     from aiperf_transport_sockets import KernelTransport, Origin, RequestHead
 
-_TIMESPEC = struct.Struct("qq")
+TIMESPEC = struct.Struct("qq")
 """Ancillary data of a read where SO_TIMESTAMPNS is set: seconds and ns of the wall clock."""
 READ_BYTES = 65536
 WRITE_BYTES, BEGIN_BYTES = 1 << 16, 1 << 14
 """The most that is written at once; and with the head of a longer body: many may begin in one turn of the loop."""
-_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _UPGRADE_REFUSED = ErrorDetails("the server wants to switch protocols", type="UpgradeRefused")
 CLOSED_EARLY = "the server closed the connection before a whole answer was in"
 
@@ -225,7 +225,7 @@ class Connection:
             self._ended()
             return
         if ancillary:
-            seconds, nanoseconds = _TIMESPEC.unpack_from(ancillary[0][2])
+            seconds, nanoseconds = TIMESPEC.unpack_from(ancillary[0][2])
             self.kernel_ns = seconds * 1_000_000_000 + nanoseconds
         else:
             self.kernel_ns, self.read_ns = 0, monotonic_ns()  # the only stamp: not before the bytes
@@ -325,7 +325,7 @@ class Connection:
             self._count_from(data_segments(self.sock) or 0)
         if self.transport.settings.keep_heads or answer.odd or answer.status >= 300:
             headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
-            reason = answer.reason.decode("latin-1") or _PHRASES.get(answer.status, f"HTTP {answer.status}")
+            reason = answer.reason.decode("latin-1") or PHRASES.get(answer.status, f"HTTP {answer.status}")
             self.sink.head(exchange, answer.status, reason, headers)
 
     def _merged_segments(self, events: int) -> int:

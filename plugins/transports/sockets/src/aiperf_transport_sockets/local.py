@@ -8,9 +8,9 @@ import socket
 from aiperf_transport_sockets.connection import Connection
 from aiperf_transport_sockets.counts import SO_TIMESTAMPNS
 
-_FULL_S = 0.002
+FULL_S = 0.002
 """Until the next attempt where the server has more connections to accept than it may have waiting."""
-_OF_NETWORKS = socket.SO_KEEPALIVE, SO_TIMESTAMPNS
+OF_NETWORKS = socket.SO_KEEPALIVE, SO_TIMESTAMPNS
 
 
 class LocalConnection(Connection):
@@ -23,7 +23,7 @@ class LocalConnection(Connection):
 
     def _options(self) -> list[tuple[int, int, int]]:
         options = self.transport.stamping.options
-        return [option for option in options if option[0] == socket.SOL_SOCKET and option[1] not in _OF_NETWORKS]
+        return [option for option in options if option[0] == socket.SOL_SOCKET and option[1] not in OF_NETWORKS]
 
     def _refused(self, code: int) -> None:
         if code != errno.EAGAIN or self not in self.transport.open_connections:
@@ -32,7 +32,7 @@ class LocalConnection(Connection):
         # Where TCP would send its SYN again; what takes too long is ended by `check`.
         self._close_socket()
         self._address = 0
-        self.transport.loop.call_later(_FULL_S, self._again)
+        self.transport.loop.call_later(FULL_S, self._again)
 
     def _again(self) -> None:
         if self in self.transport.open_connections and self.fd < 0:

@@ -54,9 +54,7 @@ class TlsConnection(Connection):
             return
         except ssl.SSLError as error:
             self._flush()
-            verification = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else ""
-            reason = verification or error.reason or str(error)
-            self.fail(ErrorDetails(f"{self.origin.host}: TLS handshake failed: {reason}", type=type(error).__name__))
+            self.fail(handshake_error(self.origin.host, error))
             return
         self._handshaking = False
         self._flush()
@@ -113,31 +111,18 @@ class TlsConnection(Connection):
             self._written()
 
     def _received(self, data: bytes) -> None:
-        tls = self._tls
         self._incoming.write(data)
         if self._handshaking:
             self._handshake()
             if self._handshaking or self.fd < 0:
                 return
-        plain, closed = bytearray(), False
-        # Until both are empty, rather than until SSLWantRead: the exception costs twice the read.
-        while self._incoming.pending or tls.pending():
-            try:
-                piece = tls.read(READ_BYTES)
-            except ssl.SSLWantReadError:  # half a record, or a session ticket
-                break
-            except ssl.SSLZeroReturnError:
-                piece = b""
-            except ssl.SSLError as error:
-                self.fail(ErrorDetails(f"TLS: {error.reason or error}", type=type(error).__name__))
-                return
-            if not piece:
-                closed = True
-                break
-            plain += piece
+        plain, closed, error = decrypted(self._tls, self._incoming)
+        if error is not None:
+            self.fail(error)
+            return
         self._flush()
         if plain:
-            super()._received(bytes(plain))
+            super()._received(plain)
         if closed and self.fd >= 0:
             if self.exchange is None or self.answer.begun:
                 super()._ended()
@@ -157,3 +142,27 @@ class TlsConnection(Connection):
             self.fail(ErrorDetails("the connection ended without close_notify: the answer may be cut", type="SSLEOFError"))
         else:
             super()._ended()
+
+
+def handshake_error(host: str, error: ssl.SSLError) -> ErrorDetails:
+    """The error of a handshake that failed."""
+    verification = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else ""
+    return ErrorDetails(f"{host}: TLS handshake failed: {verification or error.reason or error}", type=type(error).__name__)
+
+
+def decrypted(tls: ssl.SSLObject, incoming: ssl.MemoryBIO) -> tuple[bytes, bool, ErrorDetails | None]:
+    """What can be read of the bytes so far; whether the server has ended TLS; why it can't be read."""
+    plain, closed = bytearray(), False
+    # Until both are empty, rather than until SSLWantRead: the exception costs twice the read.
+    while not closed and (incoming.pending or tls.pending()):
+        try:
+            piece = tls.read(READ_BYTES)
+        except ssl.SSLWantReadError:  # half a record, or a session ticket
+            break
+        except ssl.SSLZeroReturnError:
+            piece = b""
+        except ssl.SSLError as error:
+            return b"", False, ErrorDetails(f"TLS: {error.reason or error}", type=type(error).__name__)
+        closed = not piece
+        plain += piece
+    return bytes(plain), closed, None
