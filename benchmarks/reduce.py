@@ -28,7 +28,7 @@ from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import load
 from aiperf.rundir import journal
 from aiperf.rundir.journal import RunClock, RunEnd, save_run
-from aiperf.rundir.store import StoreWriter
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.columns import NUMBERS
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Plan

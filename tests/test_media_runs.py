@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from aiperf import DatasetContext
-from aiperf.rundir.store import Store, StoreWriter
+from aiperf.rundir.store import Store
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf_command_simulate.testing import Simulator, running
 from aiperf_dataset_synthetic.dataset import Synthetic
 from aiperf_dataset_synthetic.options import SyntheticOptions

@@ -37,7 +37,7 @@ _TICK = "aiperf.worker.process:Worker._tick"
 WAYS: Mapping[str, Mapping[str, Landmark]] = {
     "Options to socket": {
         "encode": Landmark("aiperf_endpoint_chat.dialect:Chat.encode", _HEAD),
-        "add": Landmark("aiperf.rundir.store:StoreWriter.add", _HEAD),
+        "add": Landmark("aiperf.rundir.store_writer:StoreWriter.add", _HEAD),
         "send": Landmark("socket.send", _TAKE),
     },
     "Socket to statistic": {
@@ -50,7 +50,7 @@ WAYS: Mapping[str, Mapping[str, Landmark]] = {
     },
 }
 """The landmarks of each way, in their order."""
-LIKE = "aiperf.rundir.store:StoreWriter.add_like"
+LIKE = "aiperf.rundir.store_writer:StoreWriter.add_like"
 """Stores a body that a template made."""
 _BLOCK = re.compile(r"(?<=<!-- stacks -->\n).*?(?=<!-- end of stacks -->)", re.DOTALL)
 

@@ -10,7 +10,8 @@ import pytest
 from aiperf import BadDataset, Capabilities, Conversation, Endpoint, HttpRequest, Media, Message, Turn
 from aiperf.prepare.conversations import without_silent_turns
 from aiperf.prepare.encoder import Encoder
-from aiperf.rundir.store import Store, StoreWriter
+from aiperf.rundir.store import Store
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.endpoint import Prompt, completed, encoded, prompt
 from aiperf.sdk.model import Answers
 from aiperf.sdk.plan import TargetPlan

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiperf.rundir.store import Store, StoreWriter, made
+from aiperf.rundir.store import Store
+from aiperf.rundir.store_form import made
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from worker_fakes import FakeStore, make_engine, make_plan
 

@@ -11,7 +11,8 @@ import pytest
 from aiperf.errors import PluginError
 from aiperf.prepare.due_times import PhaseConversations
 from aiperf.prepare.session_starts import with_sessions
-from aiperf.rundir.store import Store, StoreWriter
+from aiperf.rundir.store import Store
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.schedule import ScheduleContext, SessionStarts

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from aiperf.errors import BadJournal
 from aiperf.rundir.shapes import StoredShape
-from aiperf.rundir.store import Store, StoreWriter, made
+from aiperf.rundir.store import Store
+from aiperf.rundir.store_form import made
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Media, Message, Turn
 from hypothesis import given, settings
 from hypothesis import strategies as st

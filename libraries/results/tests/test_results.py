@@ -14,7 +14,7 @@ from aiperf import AiperfError, Ragged
 from aiperf.parts.samples import SampleWriter, sample_path
 from aiperf.results import open_run
 from aiperf.rundir.journal import RunClock, save_run
-from aiperf.rundir.store import StoreWriter
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from aiperf.sdk.series import Moment, SourceHeader
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind

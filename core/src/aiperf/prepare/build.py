@@ -26,7 +26,8 @@ from aiperf.registry.guides import where_is
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import blamed, endpoint_of, load, made
-from aiperf.rundir.store import Store, StoreWriter
+from aiperf.rundir.store import Store
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.cache_bust import marker_tokens
 from aiperf.sdk.dataset import Dataset, DatasetContext, Promise
 from aiperf.sdk.endpoint import Endpoint

@@ -19,7 +19,8 @@ from aiperf.prepare.encoder import Encoder
 from aiperf.prepare.exports import DatasetExports
 from aiperf.prepare.first_use import FirstUse, Promised
 from aiperf.registry.third_party import blamed, failure
-from aiperf.rundir.store import Store, StoreWriter
+from aiperf.rundir.store import Store
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked
 from aiperf.sdk.dataset import Dataset, Promise
 from aiperf.sdk.endpoint import Endpoint

@@ -25,7 +25,7 @@ from aiperf.registry.patience import no_exit
 from aiperf.registry.third_party import load
 from aiperf.run.start import told
 from aiperf.run.steps import Far
-from aiperf.rundir.store import made
+from aiperf.rundir.store_form import made
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.plan import Plan, Secrets
 

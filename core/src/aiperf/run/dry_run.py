@@ -28,7 +28,7 @@ from aiperf.run.start import Interruption, Outcome, Signals, raise_open_files_li
 from aiperf.run.steps import step
 from aiperf.run.watchers import Watchers
 from aiperf.rundir.artifacts import planned_files
-from aiperf.rundir.store import made
+from aiperf.rundir.store_form import made
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.ui import NoUi
 

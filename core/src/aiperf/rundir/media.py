@@ -2,7 +2,7 @@
 
 ``dataset.media`` has the texts of media (base64), one after the other; ``dataset.splices`` for each one in a body where it
 stood in ``dataset.bodies``, and its place and length in ``dataset.media``.  Equal media, of several models, turns or entries,
-are stored once.  Both are files of :mod:`aiperf.rundir.store`, readable while they grow.
+are stored once.  Both are files of :mod:`aiperf.rundir.store_form`, readable while they grow.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from aiperf.errors import BadResponse
 from aiperf.rundir import journal
-from aiperf.rundir.store import StoreWriter
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.endpoint import Capabilities, Endpoint
 from aiperf.sdk.model import Conversation, Delta, HttpRequest, Turn

@@ -35,7 +35,7 @@ from aiperf import (
 from aiperf.registry.registry import Registry
 from aiperf.rundir import journal as frames
 from aiperf.rundir.journal import RunClock, load_run, save_run
-from aiperf.rundir.store import StoreWriter
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.descriptor import Descriptor, OptionSpec, PluginRef
 from aiperf.testing import CommandContract

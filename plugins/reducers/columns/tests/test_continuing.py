@@ -16,7 +16,8 @@ from aiperf.errors import BadTokenizer
 from aiperf.parts.segments import ShardReader, observations
 from aiperf.prepare.tokenizers import ChatCounter
 from aiperf.registry.third_party import load
-from aiperf.rundir.store import Store, StoreWriter
+from aiperf.rundir.store import Store
+from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked, marker
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.driver import Session
