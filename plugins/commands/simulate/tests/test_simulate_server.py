@@ -188,7 +188,7 @@ def test_pictures_count_the_same_whatever_their_size(simulator):
         (chat(max_tokens=0), "/v1/chat/completions", 400, "max_tokens is 0"),
         (chat(max_tokens=2, min_tokens=3), "/v1/chat/completions", 400, "min_tokens is 3"),
         (chat(n=500), "/v1/chat/completions", 400, "500 answers"),
-        (chat(max_tokens=10**9), "/v1/chat/completions", 400, "context of 131072"),
+        (chat(max_tokens=10**9), "/v1/chat/completions", 400, "context length is 131072"),
         ({"prompt": []}, "/v1/completions", 400, "empty list"),
         ({"prompt": [-1]}, "/v1/completions", 400, "no token id"),
         (chat(), "/v1/nothing", 404, "nothing at /v1/nothing"),
@@ -565,3 +565,34 @@ def test_a_request_cut_short_by_the_end_is_counted():
         assert not read_to_end(sock).endswith(b"0\r\n\r\n")
     assert code == 0
     assert "1 cut short by the end" in said
+
+
+def test_a_request_longer_than_the_context_is_refused_in_the_words_of_vllm():
+    with running(**FAST, tokens=8, max_context=30) as small:
+        prompt = "x" * 60  # 15 tokens, and 2 of the role
+        status, _, body = post(small, chat(prompt, max_tokens=20))
+        assert status == 400
+        said = json.loads(body)["error"]
+        assert said["message"] == (
+            "This model's maximum context length is 30 tokens. However, you requested 20 output tokens and your prompt contains"
+            " at least 17 input tokens, for a total of at least 37 tokens. Please reduce the length of the input prompt or the"
+            " number of requested output tokens."
+        )
+        assert (said["type"], said["code"]) == ("BadRequestError", 400)
+        assert post(small, chat(prompt, max_tokens=13))[0] == 200
+        status, _, body = post(small, chat("x" * 200))
+        assert status == 400
+        assert b"your request has 52 input tokens" in body
+        rows = [(row["outcome"], row["over_context"]) for row in small.truth()["requests"]]
+        assert rows == [("refused", 7), ("completed", 0), ("refused", 23)]
+        assert small.summary()["context_overflows"] == 2
+
+
+def test_a_small_prefix_cache_drops_the_prompt_used_longest_ago():
+    with running(**FAST, cache_blocks=4) as small:
+        for letter in "aab":  # each prompt is three blocks, and its answer none
+            post(small, chat(letter * 200, max_tokens=1))
+        assert [row["cached_tokens"] for row in small.truth()["requests"]] == [0, 48, 0]
+        *_, body = post(small, chat("a" * 200, max_tokens=1))
+        assert json.loads(body)["usage"]["prompt_tokens_details"] == {"cached_tokens": 16}
+        assert small.summary()["engine"]["cache_evicted"] > 0

@@ -34,6 +34,14 @@ class AskError(Exception):
         self.status = status
 
 
+class ContextError(AskError):
+    """Prompt and answer are longer than the context.  over: by how many tokens."""
+
+    def __init__(self, message: str, over: int) -> None:
+        super().__init__(message)
+        self.over = over
+
+
 class Ask(Struct, frozen=True, kw_only=True):
     """What a request asks for.
 

@@ -6,7 +6,7 @@ import math
 import random
 
 from aiperf_command_simulate.answer import Length
-from aiperf_command_simulate.dialect import Ask, AskError
+from aiperf_command_simulate.dialect import Ask, ContextError
 from aiperf_command_simulate.faults import Faults
 from aiperf_command_simulate.scenario import ServerScenario
 
@@ -22,16 +22,14 @@ class Lengths:
         """The length of a choice.  *reasons*: its dialect can show reasoning.  *pieces*: of a known answer, 0 for none.
 
         Raises:
-            AskError: Prompt and answer are more than the context.
+            ContextError: Prompt and answer are longer than the context.
         """
         scenario = self._scenario
         room = scenario.max_context - prompt_tokens
         asked = ask.max_tokens or 0
-        if room < (not ask.prefill_only) or asked > room or ask.min_tokens > room:
-            raise AskError(
-                f"{prompt_tokens} prompt tokens and {max(asked, ask.min_tokens, 1)} to be made "
-                f"are more than the context of {scenario.max_context} tokens"
-            )
+        wanted = 0 if ask.prefill_only else max(asked, ask.min_tokens, 1)
+        if wanted > room:
+            raise _too_long(prompt_tokens, max(asked, ask.min_tokens), scenario.max_context, wanted - room)
         if ask.prefill_only:  # the step that computes the prompt ends it
             return Length(1, 0, "stop")
         thought = (scenario.reasoning_tokens if faults.reasoning is None else faults.reasoning) if reasons else 0
@@ -44,6 +42,17 @@ class Lengths:
             tokens = min(tokens, max(_geometric(scenario.stop_tokens, self._dice), ask.min_tokens))
         tokens = min(tokens, room)
         return Length(tokens, min(thought, tokens), "length" if tokens in (ask.max_tokens, room) else "stop")
+
+
+def _too_long(prompt_tokens: int, asked: int, limit: int, over: int) -> ContextError:
+    """As vLLM says it: clients look for its words.  *asked*: output tokens, 0 where the request sets none."""
+    said = f"This model's maximum context length is {limit} tokens. However, "
+    if not asked:
+        said += f"your request has {prompt_tokens} input tokens. Please reduce the length of the input messages."
+        return ContextError(said, over)
+    said += f"you requested {asked} output tokens and your prompt contains at least {prompt_tokens} input tokens, for a total"
+    said += f" of at least {prompt_tokens + asked} tokens. Please reduce the length of the input prompt or the number of"
+    return ContextError(f"{said} requested output tokens.", over)
 
 
 def _geometric(mean: float, dice: random.Random) -> int:

@@ -60,10 +60,10 @@ class SimulateOptions(Options):
         help="Most sequences that wait; beyond, requests get 429.")
     block_size: int = option("--block-size", default=16, ge=1, group="Engine", metavar="TOKENS",
         help="Tokens in a block of the prefix cache.")
-    cache_blocks: int = option("--cache-blocks", default=8192, ge=0, group="Engine", metavar="BLOCKS",
+    cache_blocks: int = option("--cache-blocks", "--prefix-cache", default=8192, ge=0, group="Engine", metavar="BLOCKS",
         help="Blocks in the prefix cache, least recently used leave first; 0 switches it off.")
-    max_context: int = option("--max-context", default=131_072, ge=2, group="Engine", metavar="TOKENS",
-        help="Most tokens of prompt and answer together; beyond, requests get 400.")
+    max_context: int = option("--max-context", "--context-limit", default=131_072, ge=2, group="Engine", metavar="TOKENS",
+        help="Most tokens of prompt and answer together; beyond, requests get 400, in vLLM's words.")
     first_token_ms: Finite | None = option("--first-token-ms", ge=0, group="Engine", metavar="MS", shown="from the prefill",
         help="Time from leaving the queue to the first token, whatever the prompt.")
     jitter: Finite = option("--jitter", default=0.0, ge=0, lt=1, group="Engine", metavar="SHARE",

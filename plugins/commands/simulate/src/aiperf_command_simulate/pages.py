@@ -96,6 +96,7 @@ class Pages:
             engine={
                 "steps": engine.steps, "running": len(engine.running), "running_max": engine.running_max,
                 "waiting": engine.waiting_count, "waiting_max": engine.waiting_max, "cache_blocks": len(engine.cache),
+                "cache_evicted": engine.cache.evicted,
             } | {name: value for name, value in beside.items() if value},
             summary_only=summary_only, last=int(last) if last else None,
         )  # fmt: skip

@@ -29,10 +29,10 @@ def block_keys(prompt: bytes, block_size: int, *, known: tuple[int, ...] = ()) -
 
 
 class PrefixCache:
-    """The blocks used last, at most *capacity* of them; 0 keeps none."""
+    """The blocks used last, at most *capacity* of them; 0 keeps none.  evicted: blocks that left for others."""
 
     def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
+        self.capacity, self.evicted = capacity, 0
         self._blocks: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -55,6 +55,7 @@ class PrefixCache:
         self._touch(keys)
         while len(self._blocks) > self.capacity:
             self._blocks.popitem(last=False)
+            self.evicted += 1
 
     def clear(self) -> None:
         """Forget every block."""

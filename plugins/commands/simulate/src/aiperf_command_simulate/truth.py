@@ -36,6 +36,7 @@ class Record(Struct):
     ended: the answer was complete, or given up.  body: as text, where bodies are kept.
     answers: of a server that knows answers, what it said, by choice.
     job_ends: when the job that the answer names is over.
+    over_context: tokens that the prompt and the answer it asks for are more than the context; such a request is refused.
     drafts, timing: what the answer says of speculative decoding and of its times.  made: the engine made the first token.
     """
 
@@ -59,6 +60,7 @@ class Record(Struct):
     ended_mono_ns: int | None = None
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    over_context: int = 0
     completion_tokens: int = 0
     reasoning_tokens: int = 0
     chunks: int = 0
@@ -167,7 +169,7 @@ class Truth:
         self._outcomes: Counter[str] = Counter()
         self._statuses: Counter[int] = Counter()
         self._requests = 0
-        self._dropped = 0
+        self._dropped = self._overflows = 0
         self._in_flight_max = len(self._open)
         self._connections = 0
         self._tokens: Counter[str] = Counter()
@@ -220,6 +222,7 @@ class Truth:
             return
         self._outcomes[outcome] += 1
         self._statuses[record.status] += 1
+        self._overflows += record.over_context > 0
         for field in ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "chunks"):
             self._tokens[field] += getattr(record, field)
         if record.answers is not None and outcome == COMPLETED:
@@ -252,6 +255,7 @@ class Truth:
             "calls": self._calls,
             **{field: self._tokens[field] for field in
                ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "chunks")},
+            "context_overflows": self._overflows,
             **({"answers": dict(self._answers)} if self._answers else {}),
             "starts": {
                 "first_mono_ns": first,
