@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from aiperf import BadDataset, Capabilities, Conversation, Endpoint, HttpRequest, Media, Message, Turn
-from aiperf.prepare.conversations import without_silent_turns
+from aiperf.prepare.conversations import check, without_silent_turns
 from aiperf.prepare.encoder import Encoder
 from aiperf.rundir.store import Store
 from aiperf.rundir.store_writer import StoreWriter
@@ -93,6 +94,13 @@ def test_a_conversation_without_silent_turns_stays_the_same_object() -> None:
 def test_a_contradiction_is_refused(conversation: Conversation, sentence: str) -> None:
     with pytest.raises(BadDataset, match=sentence):
         without_silent_turns(conversation)
+
+
+@pytest.mark.parametrize("recorded_ms", [(0.0, math.inf), (math.nan, 1.0), (2.0, 1.0)])
+def test_a_turn_whose_recorded_times_are_none_is_refused(recorded_ms: tuple[float, float]) -> None:
+    conversation = Conversation("c", (Turn(("x",)), Turn(("y",), recorded_ms=recorded_ms)))
+    with pytest.raises(BadDataset, match="turn 1 of conversation 'c' was recorded from"):
+        check(conversation, Capabilities(multi_turn=True), "chat")
 
 
 # What the endpoint gets

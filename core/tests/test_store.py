@@ -256,6 +256,17 @@ def test_a_store_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     assert math.isnan(store.audio_s(0, 0))
 
 
+def test_recorded_times_come_back_where_there_are_any(tmp_path: Path) -> None:
+    recorded = Turn(recorded_ms=(-2.5, 7.0000004))
+    turns = {"a": (Turn(), Turn()), "b": (recorded, Turn()), "c": (Turn(),)}
+    store = write(tmp_path, [Conversation(name, given) for name, given in turns.items()])
+    times = [store.recorded_ns(entry, turn) for entry, turn in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 0))]
+    assert times == [None, None, (-2_500_000, 7_000_000), None, None]
+    assert write(tmp_path, [Conversation("a", (Turn(),))]).recorded_ns(0, 0) is None
+    (tmp_path / "dataset.recorded").unlink()
+    assert Store(tmp_path).recorded_ns(0, 0) is None
+
+
 def test_the_index_of_a_turn_is_less_than_100_bytes(tmp_path: Path) -> None:
     write(tmp_path, [Conversation("c", (Turn(),))] * 100)
     indexes = ("entries", "turns", "offsets")

@@ -78,6 +78,9 @@ class FakeStore:
     def delay_ns(self, entry: int, turn: int) -> int:
         return 0
 
+    def recorded_ns(self, entry: int, turn: int) -> tuple[int, int] | None:
+        return None
+
     def conversation(self, entry: int) -> Conversation:
         return Conversation(f"c{entry}", tuple(Turn((f"t{turn}",)) for turn in range(self._turns)))
 

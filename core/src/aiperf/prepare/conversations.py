@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -120,6 +121,16 @@ def _check_problem(turn: Turn, where: str) -> None:
         raise BadDataset(f"{where} has the repeat {turn.repeat!r}", "repeats of a problem are numbered from 0")
 
 
+def _check_recorded(recorded_ms: tuple[float, float], where: str) -> None:
+    """
+    Raises:
+        BadDataset: The times aren't finite, or the end comes before the start.
+    """
+    start_ms, end_ms = recorded_ms
+    if not (math.isfinite(start_ms) and math.isfinite(end_ms) and start_ms <= end_ms):
+        raise BadDataset(f"{where} was recorded from {start_ms} ms to {end_ms} ms", "give finite times, the end not first")
+
+
 def check(conversation: Conversation, can: Capabilities, kind: str) -> None:
     """
     Raises:
@@ -157,6 +168,8 @@ def check(conversation: Conversation, can: Capabilities, kind: str) -> None:
                     f"turn {index} of {where} has {media.kind}, and the endpoint type {kind!r} {takes}",
                     f"drop the row, or use an endpoint type that takes {media.kind} (aiperf plugins endpoints NAME)",
                 )
+        if turn.recorded_ms is not None:
+            _check_recorded(turn.recorded_ms, f"turn {index} of {where}")
         if turn.settings or turn.repeat is not None:
             _check_problem(turn, f"turn {index} of {where}")
         if "tools" in turn.extra and can.verbatim:

@@ -19,7 +19,18 @@ from aiperf.redaction import without_secrets
 from aiperf.rundir.media import StoredMedia, images_of
 from aiperf.rundir.outline import Outline, decode_outline
 from aiperf.rundir.shapes import StoredShape, with_path
-from aiperf.rundir.store_form import BLOCKS_BITS, ENTRIES_BITS, ENTRY, ID_BITS, IMAGES_BITS, NAMES, OLD_TURN, About, mask
+from aiperf.rundir.store_form import (
+    BLOCKS_BITS,
+    ENTRIES_BITS,
+    ENTRY,
+    ID_BITS,
+    IMAGES_BITS,
+    NAMES,
+    OLD_TURN,
+    UNRECORDED,
+    About,
+    mask,
+)
 from aiperf.sdk.model import Conversation
 from aiperf.sdk.trees import Stream
 
@@ -128,7 +139,9 @@ class Store:
         self._bodies, self._conversations = bodies, conversations
         # Unmapping would take milliseconds of a measuring loop; files double in size, so there are few maps.
         self._maps.append((tables, self._bodies, self._conversations))
-        self._entries, self._turns, self._offsets, self._splices = (memoryview(table).cast("q") for table in tables)
+        self._entries, self._turns, self._offsets, self._splices, self._recorded = (
+            memoryview(table).cast("q") for table in tables
+        )
         self.shapes += with_path(about.shapes[len(self.shapes) :], without_secrets(self._path or ""), self._path)
         self.max_turns, self._models, self._media, self.graded = about.max_turns, about.models, about.media, about.graded
         self._width, self.counts_add_up = about.turn_fields, about.counts_add_up
@@ -235,6 +248,13 @@ class Store:
         """The send time in a recorded trace, -1 outside traces."""
         return self._turn(entry, turn, 4)
 
+    def recorded_ns(self, entry: int, turn: int) -> tuple[int, int] | None:
+        """Start and end of the turn's request on the clock of its trace; None where they aren't recorded."""
+        at = 2 * (self._entries[self._row(entry) * ENTRY] + turn)
+        if at >= len(self._recorded) or self._recorded[at] == UNRECORDED:
+            return None
+        return self._recorded[at], self._recorded[at + 1]
+
     def id(self, entry: int) -> str:
         """The conversation's id."""
         row = self._row(entry)
@@ -334,7 +354,7 @@ class Store:
 
 def _mapped(path: Path) -> bytes | mmap.mmap:
     """A file's bytes, mapped where it has any; none of a table that earlier versions didn't write."""
-    if path.name == "dataset.splices" and not path.exists():
+    if path.name in ("dataset.splices", "dataset.recorded") and not path.exists():
         return b""
     with path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""

@@ -8,6 +8,7 @@ Files in the journal's directory, integers little-endian int64:
 ``dataset.turns``          per turn: shapes, input tokens, max tokens, delay ns, timestamp ns, images with the prefix above,
                        audio ns, splices so far
 ``dataset.offsets``        per turn and model: where its body ends
+``dataset.recorded``       per turn: recorded start and end ns; empty where no turn has any
 ``dataset.bodies``         encoded bodies, one after the other, without their media
 ``dataset.splices``        where these stood, and ``dataset.media`` themselves: :mod:`aiperf.rundir.media`
 ``dataset.conversations``  per entry: its id, the streams of a tree as msgpack, then the conversation as msgpack, with places
@@ -36,10 +37,12 @@ ENTRY, TURN, OLD_TURN = 3, 8, 5
 """Numbers of a row of ``dataset.entries`` and of ``dataset.turns``, and of the latter in files of before."""
 IMAGES_BITS, BLOCKS_BITS = 16, 23
 """Bits of the number of images, above them of the prefix's blocks, and of its hits above these."""
-TABLES = ("entries", "turns", "offsets", "splices")
+TABLES = ("entries", "turns", "offsets", "splices", "recorded")
 NAMES = (*TABLES, "bodies", "conversations")
 ID_BITS = 32
 """Bits of the length of an id; that of the streams stands above them."""
+UNRECORDED = -(1 << 63)
+"""In place of a recorded time."""
 ENTRIES_BITS = 40
 """Bits of the number of entries; the revision stands above them."""
 
@@ -89,6 +92,7 @@ __all__ = [
     "OLD_TURN",
     "TABLES",
     "TURN",
+    "UNRECORDED",
     "About",
     "made",
     "mask",

@@ -16,8 +16,19 @@ import msgspec
 from aiperf.redaction import private, without_secrets
 from aiperf.rundir.media import Kept, MediaWriter, audio_ns_of, cut, has_media, images_of, of_turn
 from aiperf.rundir.shapes import StoredShape, same_shape, shape_of, with_path
-from aiperf.rundir.store_form import BLOCKS_BITS, ENTRIES_BITS, ID_BITS, IMAGES_BITS, NAMES, TABLES, TURN, About, shared
-from aiperf.sdk.model import Conversation, HttpRequest
+from aiperf.rundir.store_form import (
+    BLOCKS_BITS,
+    ENTRIES_BITS,
+    ID_BITS,
+    IMAGES_BITS,
+    NAMES,
+    TABLES,
+    TURN,
+    UNRECORDED,
+    About,
+    shared,
+)
+from aiperf.sdk.model import Conversation, HttpRequest, Turn
 
 _FLUSH_BYTES = 1 << 18
 _PUBLISH_S, _SHAPE_S = 0.02, 1e-5
@@ -52,7 +63,7 @@ class StoreWriter:
         self._known: dict[bytes, int] = {}
         self._latest: tuple[Sequence[HttpRequest], int] = (), 0
         self._turns = self._body_end = self._conversation_end = self._flushed_bytes = self._splices_end = 0
-        self._media = False
+        self._media = self._recorded = False
         self._pool = MediaWriter(directory)
         self.graded = self.repeats = self.settings = self.tasked = self.trees = False
         """Whether any turn has an expected answer; a number of its repeat; settings; a task; whether any entry has streams."""
@@ -91,7 +102,7 @@ class StoreWriter:
         Returns:
             For :meth:`add_like`; () where the entry has several turns or media.
         """
-        _, turns, offsets, splices = self._tables
+        _, turns, offsets, splices, _ = self._tables
         stored, kept, images, sound_ns = conversation, dict[str, Kept](), list[int](), list[int]()
         if has_media(conversation):
             stored, kept = self._pool.kept(conversation)
@@ -125,6 +136,7 @@ class StoreWriter:
                 self._body_end += len(body)
                 offsets.append(self._body_end)
             turns.append(self._splices_end)
+        self._record(conversation.turns)
         self._turns += len(conversation.turns)
         self.max_turns = max(self.max_turns, len(conversation.turns))
         self._end_entry(number)
@@ -140,8 +152,21 @@ class StoreWriter:
             self._tables[2].append(self._body_end)
         self._bodies += bodies
         self._tables[1] += (row[0], -1 if input_tokens is None else input_tokens, *row[2:], self._splices_end)
+        self._record(conversation.turns)
         self._turns += 1
         self._end_entry(number)
+
+    def _record(self, turns: Sequence[Turn]) -> None:
+        """Keep the recorded times of further turns, once any turn has some."""
+        if not self._recorded:
+            if all(turn.recorded_ms is None for turn in turns):
+                return
+            self._recorded = True
+            self._tables[4] += (UNRECORDED, UNRECORDED) * self._turns
+        for turn in turns:
+            times_ms = turn.recorded_ms
+            missing = (UNRECORDED, UNRECORDED)
+            self._tables[4] += missing if times_ms is None else (round(times_ms[0] * 1e6), round(times_ms[1] * 1e6))
 
     def _append(self, conversation: Conversation) -> None:
         identity, packed = conversation.id.encode(), _encode(conversation)

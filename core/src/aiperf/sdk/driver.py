@@ -110,6 +110,10 @@ class RequestStarter(Protocol):
     def streams(self, entry: int) -> Sequence[Stream]:
         """The streams of the entry's tree, without texts; () for a conversation that starts no others."""
 
+    def recorded_ns(self, entry: int, turn: int) -> tuple[int, int] | None:
+        """Start and end of a turn of the entry, counted over the whole tree, on the clock of its trace; None where they aren't
+        recorded."""
+
     def child(self, parent: Session, stream: int) -> Session:
         """A session for a stream that *parent* starts, at its first turn: with the parent's entry, model, URL and number, an
         id of its own, and, where it forks off, what the parent has said up to now."""

@@ -120,6 +120,10 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     server_counts: token counts are taken from the server's usage (``--use-server-token-count``).
     delay_ms: think time after the previous answer; None is no delay.
     timestamp_ms: send time in a recorded trace; None outside traces.
+    recorded_ms: start and end of the request on the clock of its own trace, for the lanes of agentic replay; None where the
+    data has none.
+    source: where a record of the turn came from, by name (``source_trace_id``, ``source_outer_idx``, ``source_inner_idx``,
+    ``source_kind``); None where nothing is told.
     input_tokens: length of the texts in the run's tokenizer, where the data set knows it; None lets the kernel count.
     extra: fields merged over the top level of the request's body.  When an endpoint encodes, *extra* has both the run's
     (``--extra-inputs`` over *settings*, alone in *run_extra*) and the data set's, which win (alone in *row_extra*).
@@ -177,6 +181,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     scheme: str = ""
     ids: tuple[int, ...] = ()
     end_id: int | None = None
+    recorded_ms: tuple[float, float] | None = None
+    source: dict[str, str | int] | None = None
 
     @property
     def own(self) -> tuple[Message, ...]:

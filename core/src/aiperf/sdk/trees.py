@@ -7,6 +7,7 @@ draws trees, never a stream alone; each drawing begins all streams anew.  (Spec:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -33,6 +34,7 @@ class Branch(Struct, frozen=True, omit_defaults=True):
     offsets_ms: how much later than the branch each child begins; () is at once.
     behind: earlier branches of the stream, by number, that must have ended before this one begins.  pause: before it begins,
     counted from there.
+    start_ms: when it began on the clock of ``Turn.recorded_ms``; *offsets_ms* count from it.  None where that isn't recorded.
     """
 
     children: tuple[int, ...]
@@ -42,6 +44,7 @@ class Branch(Struct, frozen=True, omit_defaults=True):
     offsets_ms: tuple[float, ...] = ()
     behind: tuple[int, ...] = ()
     pause: Pause | None = None
+    start_ms: float | None = None
 
 
 class Stream(Struct, frozen=True, omit_defaults=True):
@@ -146,6 +149,8 @@ def _branch_faults(stream: Stream, branch: Branch, at: int) -> Iterator[str]:
         yield "an offset is no time from 0 ms on"
     if any(not 0 <= earlier < at for earlier in branch.behind):
         yield f"it waits for branches {branch.behind}; those before it are 0 to {at - 1}"
+    if branch.start_ms is not None and not math.isfinite(branch.start_ms):
+        yield f"its recorded start is {branch.start_ms} ms"
     pause = branch.pause
     if pause is not None and not (pause.median_ms >= 0 and 0 <= pause.sigma <= 10):
         yield "its pause is no time, or its sigma is not from 0 to 10"

@@ -47,6 +47,7 @@ class Requests:
         balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
         sessions = NewSessions(plan, store, balance)
         self.session, self.child, self.streams = sessions.session, sessions.child, sessions.streams
+        self.recorded_ns = store.recorded_ns
         self.in_flight = InFlight(None if balance is None else balance.in_flight, loop.time)
         turns = Turns(plan, secrets, store, logbook, prepare, warn)
         self.contents = RequestContents(plan, store, turns, prepares=prepare is not None)

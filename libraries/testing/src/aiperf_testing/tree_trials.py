@@ -61,6 +61,9 @@ class TreeStarter:
     def streams(self, entry: int) -> tuple[Stream, ...]:
         return self.trees[entry]
 
+    def recorded_ns(self, entry: int, turn: int) -> tuple[int, int] | None:
+        return None
+
     def child(self, parent: Session, stream: int) -> Session:
         one = self.trees[parent.entry][stream]
         child = Session(parent.phase, parent.number, parent.entry, one.end, 0, 0, f"{parent.id}-{stream}")
