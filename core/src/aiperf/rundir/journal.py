@@ -61,7 +61,7 @@ COLUMNS a reduced batch (of the reducer, whose form it is)
 DRAINED = "drained"
 """A kind of TEXT."""
 PROMPT, BODY = ("of", "was", "now", "own"), ("of", "keep", "new", "own", "end", "last")
-"""How a later turn continues the request *of* of its session; -1 is the first turn as the data set has it.
+"""How a later turn continues the request *of* of its stream and phase; -1 is the first turn as the data set has it.
 
 PROMPT  a text; or ``[text, number of ids]``; or the bytes of the body, where a chat template counts; or a map: the tokens
         of the request before, less those of the text *was*, and those of the text *now*; where *own* is true, a

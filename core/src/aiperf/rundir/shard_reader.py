@@ -375,17 +375,17 @@ def _segments(directory: Path, shard: int) -> Iterator[tuple[int, Path]]:
 
 
 class Bodies:
-    """Bodies of requests, where the journal has the new part of later turns.  Of each session that goes on it keeps one."""
+    """Bodies of requests, where the journal has the new part of later turns.  Of each stream that goes on it keeps one."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._store: Store | None = None
-        self._latest: dict[tuple[int, int], tuple[int, bytes]] = {}  # by phase and session: the request, its body
+        self._latest: dict[tuple[int, int, int], tuple[int, bytes]] = {}  # by phase, session and first turn of the stream
 
     def complete(self, sent: dict[str, int], request: dict[str, Any]) -> None:
         """Put the whole body into a TEXT entry ``request``, or take it out where a part of it is lost.
 
-        The requests of a session come one after the other.
+        The requests of a stream come one after the other.
         """
         whole = self._whole(sent, request["body"])
         if whole is None and request["body"] is not None:
@@ -395,11 +395,11 @@ class Bodies:
 
     def _whole(self, sent: dict[str, int], body: bytes | dict[str, Any] | None) -> bytes | None:
         """The body of which the journal has *body*; None where the data set has it, or where a part of it is lost."""
-        session = sent["phase"], sent["session"]
         if not isinstance(body, dict):
             return body
-        number, before = self._latest.pop(session, (-1, b""))
         store = self._store = self._store or Store(self._directory)
+        stream = sent["phase"], sent["session"], store.span(sent["entry"], sent["turn"]).start
+        number, before = self._latest.pop(stream, (-1, b""))
         if body["of"] < 0:
             number, before = body["of"], store.body(sent["entry"], 0, sent["model"])
         if number != body["of"]:
@@ -407,7 +407,7 @@ class Bodies:
         own = store.body(sent["entry"], sent["turn"], sent["model"])[slice(*body["own"])]
         whole = b"".join((before[: body["keep"]], body["new"], own, before[len(before) - body["end"] :]))
         if not body["last"]:
-            self._latest[session] = sent["request"], whole
+            self._latest[stream] = sent["request"], whole
         return whole
 
 

@@ -6,8 +6,10 @@ import errno
 import math
 import mmap
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +43,8 @@ _LONG_BYTES, _MOST_VIEWED_BYTES = 1 << 18, 1 << 26
 """A body from which on it is not copied; and what is viewed of such bodies before their pages are given back."""
 _IN_ORDER = range(1 << 62)
 """The places of entries that are made in their order."""
+_KEPT_SPANS = 1024
+"""Trees whose spans are kept: readers ask for those of each request."""
 _decode = msgspec.msgpack.Decoder(Conversation).decode
 _decode_streams = msgspec.msgpack.Decoder(tuple[Stream, ...]).decode
 
@@ -84,6 +88,7 @@ class Store:
         self._made = 0
         self.shapes: list[StoredShape] = []
         self._viewed = 0
+        self._spans = lru_cache(_KEPT_SPANS)(self._read_spans)
         self.on_shapes: Callable[[], None] = lambda: None
         """Called when *shapes* may have new ones."""
         self.entries = 0
@@ -279,6 +284,19 @@ class Store:
             return ()
         at += lengths & mask(ID_BITS)
         return _decode_streams(memoryview(self._conversations)[at : at + (lengths >> ID_BITS)])
+
+    def span(self, entry: int, turn: int) -> range:
+        """The turns of the stream that has this one; all turns of a conversation that starts no others."""
+        if not self.trees or not (spans := self._spans(entry)):
+            return range(self.turns(entry))
+        firsts, ends = spans
+        number = bisect_right(firsts, turn) - 1
+        return range(firsts[number], ends[number])
+
+    def _read_spans(self, entry: int) -> tuple[list[int], list[int]] | None:
+        """The first turn of each stream of a tree that has any, and the place behind its last; None without streams."""
+        streams = [stream for stream in self.streams(entry) if stream.turns]
+        return ([stream.first for stream in streams], [stream.end for stream in streams]) if streams else None
 
     def conversation(self, entry: int) -> Conversation:
         """The entry as the data set gave it."""

@@ -30,16 +30,18 @@ class Script:
     """What a session has said so far.
 
     outline: its conversation.  answers: to each turn, the messages that repeat its answer.  grown: what the next body may
-    continue.  line: of a stream of a tree, the turns that were said, those before a fork included.
+    continue, in the *phase* of its request.  line: of a stream of a tree, the places of the turns that were said, those before
+    a fork included.
     """
 
-    __slots__ = ("answers", "grown", "line", "outline")
+    __slots__ = ("answers", "grown", "line", "outline", "phase")
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
-        self.line: list[Turn] = []
+        self.line: list[int] = []
         self.answers: list[Sequence[Message]] = []
         self.grown: Grown | None = None
+        self.phase = -1
 
     def forked(self) -> Script:
         """The same for a stream that goes on from here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from aiperf import __version__, environment
@@ -28,6 +28,8 @@ from aiperf.worker.logbook import Logbook
 
 _CHECKED = 4
 """So many bodies that continue another are compared with what the endpoint makes of the whole turn."""
+_KEPT_OUTLINES = 256
+"""Conversations that are kept, so that the streams of a tree share one."""
 
 
 class Turns:
@@ -43,6 +45,7 @@ class Turns:
         self, plan: Plan, secrets: Secrets, store: Store, logbook: Logbook, prepare: Prepare | None, warn: Callable[[str], None]
     ) -> None:  # fmt: skip
         self._plan, self._store, self._logbook, self._prepare, self._warn = plan, store, logbook, prepare, warn
+        self._outline = lru_cache(_KEPT_OUTLINES)(store.outline)
         self._endpoint = endpoint_of(plan)
         self._accept = accept(self._endpoint.framing, asked=plan.target.streaming)
         self._secrets, self._session_headers = secrets, (plan.target.session_header, *environment.affinity_headers())
@@ -63,7 +66,9 @@ class Turns:
         """Body and shape of the session's current turn, and what the journal has of the body; *request* is its number."""
         script = self._script(session)
         grown, script.grown = script.grown, None  # an exception leaves none
-        if self._continuing is not None and session.turn and not (script.outline.alone or script.outline.streams):
+        if script.phase != session.phase:  # the journal tells of each phase by itself
+            grown, script.phase = None, session.phase
+        if self._continuing is not None and session.turn and not script.outline.alone:
             with suppress(Exception):  # code of a plugin; what is wrong with the turn shows when it is encoded whole
                 continued = self._continued(self._continuing, grown, session, request)
                 if continued is not None:
@@ -73,7 +78,7 @@ class Turns:
     def _script(self, session: Session) -> Script:
         script: Script | None = session.script
         if script is None:
-            script = session.script = Script(self._store.outline(session.entry))
+            script = session.script = Script(self._outline(session.entry))
         return script
 
     def _marker(self, session: Session, script: Script) -> str:
@@ -86,7 +91,7 @@ class Turns:
         """Encodes the turn by the new messages alone; None where that can't be."""
         script, target, store = session.script, self._plan.target, self._store
         model, text = target.models[session.model], self._marker(session, script)
-        if grown is None and session.turn == 1 and self._prepare is None and not text:
+        if grown is None and session.turn == 1 and not session.stream and self._prepare is None and not text:
             first = completed(store.part(script.outline, 0), 0, target, model)
             grown = continuing.begin(STORED, first, store.body(session.entry, 0, session.model))
         if grown is None:
@@ -122,7 +127,7 @@ class Turns:
         """The session's current turn with all of its history, and its marker."""
         script, index, target = session.script, session.turn, self._plan.target
         if script.outline.streams:  # of all that is in a tree, what this stream has said
-            line = (*script.line, *self._store.part(script.outline, index).turns)
+            line = tuple(turn for at in (*script.line, index) for turn in self._store.part(script.outline, at).turns)
             conversation, index = script.outline.of(line), len(script.line)
         else:
             conversation = self._store.conversation(session.entry)
@@ -151,7 +156,7 @@ class Turns:
                 url = shape.url if changed.path == prepared.path else join_url(plan.target.urls[session.url], changed.path)
                 body, cuts = joined(changed).body, shape_of(changed).parts
                 return body, Shape(url, headers, shape.session_headers, changed.method, changed.drain, cuts), body
-        elif self._continuing is not None and not (session.last or script.outline.alone or script.outline.streams):
+        elif self._continuing is not None and not (session.last or script.outline.alone):
             with suppress(Exception):  # code of a plugin; the next turn is encoded whole, too
                 script.grown = self._continuing.begin(request, turn, prepared.body, counted)
         return prepared.body, shape, prepared.body if script.grown is None else begun(prepared.body)
@@ -204,7 +209,9 @@ class Turns:
             messages, session.state = self._answered(pieces, flags)
         script.answers.append(messages)
         if script.outline.streams:
-            script.line += self._store.part(script.outline, session.turn).turns
+            script.line.append(session.turn)
+        if session.last:  # other streams fork off
+            script.grown = None
 
     def _answered(self, pieces: list[bytes], flags: int) -> tuple[Sequence[Message], dict[str, Any]]:
         """The messages that repeat an answer, and its values for the next request."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from aiperf.sdk.endpoint import Capabilities, ChatPrompt, Endpoint, Prompt, comp
 from aiperf.sdk.model import Answers, Conversation, Delta, HttpRequest, Media, Message, Turn
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.transport import Exchange
+from aiperf.sdk.trees import Branch, TreeBuilder, fork_of
 from aiperf.testing import Words
 from aiperf.worker.requests import Requests
 from aiperf_dialects.prompts import chat_of, prompt_of
@@ -430,3 +432,71 @@ def test_counting_goes_on_behind_columns(tmp_path: Path) -> None:
     prompts.resume(stored)
     *_, last = ShardReader(tmp_path / "journal", 0).finished()
     assert prompts.tokens(last, Counted()) == sent[3].tokens
+
+
+def tree() -> Conversation:
+    """A root, a child with a child of its own, and two forks, of which one begins behind the root's last turn."""
+    builder = TreeBuilder()
+    root, child, fork, late, inner = (builder.stream(name, turns) for name, turns in zip("rcfli", (4, 4, 3, 2, 3), strict=True))
+    builder.branch(root, Branch((child,), 0))
+    builder.branch(root, Branch((fork,), 1, forks=True))
+    builder.branch(root, Branch((late,), 3, forks=True))
+    builder.branch(child, Branch((inner,), 1))
+    return Conversation("c", said(*(f"turn {n} " + "x " * n for n in range(16))), streams=builder.streams())
+
+
+class Walk:
+    """Drives a tree in a random order, several requests at a time, and encodes each request whole beside it."""
+
+    def __init__(self, directory: Path, conversation: Conversation, seed: int) -> None:
+        self.engine, self.transport, root = begun(directory, conversation)
+        self.engine.begin(self.engine.phase, self)  # type: ignore[arg-type]
+        self.conversation, self.streams, self.draw = conversation, conversation.streams, random.Random(seed)
+        self.complete = False
+        self.history: dict[int, list[Message]] = {0: []}
+        self.ready = list[Session]()
+        self.wholes = {0: self._whole(root)}
+        while self.ready or self.transport.open:
+            if self.ready and self.draw.random() < 0.6:
+                session = self.ready.pop(self.draw.randrange(len(self.ready)))
+                self.wholes[len(self.wholes)] = self._whole(session)
+                self.engine.send(session, session.turn, -1)
+            elif self.transport.open:
+                self.transport.open.insert(0, self.transport.open.pop(self.draw.randrange(len(self.transport.open))))
+                self.transport.say("hello")
+
+    def first_token(self, session: Session) -> None: ...
+
+    def request_ended(self, session: Session) -> None:
+        turn = self.conversation.turns[session.turn]
+        self.history[session.stream] += [*turn.own, Message("assistant", ("hello",))]
+        for branch in self.streams[session.stream].branches:
+            for child in branch.children if branch.after == session.turn - self.streams[session.stream].first else ():
+                self.history[child] = [*self.history[session.stream]] if fork_of(self.streams, child) is not None else []
+                self.ready.append(self.engine.child(session, child))
+        if not session.last:
+            session.turn += 1
+            self.ready.append(session)
+
+    def _whole(self, session: Session) -> tuple[bytes, str]:
+        history, turn = self.history[session.stream], self.conversation.turns[session.turn]
+        alone = msgspec.structs.replace(self.conversation, turns=(turn,), streams=())
+        asked = completed(alone, 0, self.engine.plan.target, "m", history)
+        request = encoded(Uncounted(), asked)
+        return request.body, " ".join(prompt(Uncounted(), asked, request).texts)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_streams_of_a_tree_continue_each_by_itself(tmp_path: Path, seed: int) -> None:
+    lengths = load(CHATTING).encoded
+    lengths.clear()
+    walk = Walk(tmp_path, tree(), seed)
+    walk.engine.logbook.close()
+    assert sum(count > 3 for count in lengths) <= 4 + 2, "forks are encoded whole, and those that check the promise"
+    assert walk.transport.bodies == [body for body, _ in walk.wholes.values()]
+    prompts = Prompts(walk.engine.store)
+    for request in ShardReader(tmp_path / "journal", 0).finished():
+        assert prompts.tokens(request, Counted()) == Counted()[walk.wholes[request.sent[0]][1]]
+    for one in observations(tmp_path / "journal", 0):
+        body = one.texts["request"]["body"] or walk.engine.store.body(0, 0)
+        assert body == walk.wholes[one.sent["request"]][0]

@@ -27,19 +27,14 @@ Body = TypeVar("Body")
 
 
 class AskError(Exception):
-    """The request makes no sense; the message is a sentence for the client, who gets it with *status*."""
+    """The request makes no sense; the message is a sentence for the client, who gets it with *status*.
 
-    def __init__(self, message: str, *, status: int = 400) -> None:
+    over: tokens that prompt and answer are more than the context, 0 where they fit.
+    """
+
+    def __init__(self, message: str, *, status: int = 400, over: int = 0) -> None:
         super().__init__(message)
-        self.status = status
-
-
-class ContextError(AskError):
-    """Prompt and answer are longer than the context.  over: by how many tokens."""
-
-    def __init__(self, message: str, over: int) -> None:
-        super().__init__(message)
-        self.over = over
+        self.status, self.over = status, over
 
 
 class Ask(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import math
 import random
 
 from aiperf_command_simulate.answer import Length
-from aiperf_command_simulate.dialect import Ask, ContextError
+from aiperf_command_simulate.dialect import Ask, AskError
 from aiperf_command_simulate.faults import Faults
 from aiperf_command_simulate.scenario import ServerScenario
 
@@ -22,7 +22,7 @@ class Lengths:
         """The length of a choice.  *reasons*: its dialect can show reasoning.  *pieces*: of a known answer, 0 for none.
 
         Raises:
-            ContextError: Prompt and answer are longer than the context.
+            AskError: Prompt and answer are longer than the context.
         """
         scenario = self._scenario
         room = scenario.max_context - prompt_tokens
@@ -44,15 +44,15 @@ class Lengths:
         return Length(tokens, min(thought, tokens), "length" if tokens in (ask.max_tokens, room) else "stop")
 
 
-def _too_long(prompt_tokens: int, asked: int, limit: int, over: int) -> ContextError:
+def _too_long(prompt_tokens: int, asked: int, limit: int, over: int) -> AskError:
     """As vLLM says it: clients look for its words.  *asked*: output tokens, 0 where the request sets none."""
     said = f"This model's maximum context length is {limit} tokens. However, "
     if not asked:
         said += f"your request has {prompt_tokens} input tokens. Please reduce the length of the input messages."
-        return ContextError(said, over)
+        return AskError(said, over=over)
     said += f"you requested {asked} output tokens and your prompt contains at least {prompt_tokens} input tokens, for a total"
     said += f" of at least {prompt_tokens + asked} tokens. Please reduce the length of the input prompt or the number of"
-    return ContextError(f"{said} requested output tokens.", over)
+    return AskError(f"{said} requested output tokens.", over=over)
 
 
 def _geometric(mean: float, dice: random.Random) -> int:

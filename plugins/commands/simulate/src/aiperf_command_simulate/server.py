@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from aiperf_command_simulate import faults as fault_language
 from aiperf_command_simulate.alarm import alarm
 from aiperf_command_simulate.answer import Answer, Choice
-from aiperf_command_simulate.dialect import Ask, AskError, ContextError, Dialect, Opened, Page, chat_line
+from aiperf_command_simulate.dialect import Ask, AskError, Dialect, Opened, Page, chat_line
 from aiperf_command_simulate.dialects import Route, Routes, found, method_of, pick
 from aiperf_command_simulate.drafts import account
 from aiperf_command_simulate.engine import Engine, Sequence
@@ -185,11 +185,8 @@ class Server:
             self._start(connection, record, dialect, ask, faults)
         except RefusedError as refusal:
             self._refuse(connection, record, refusal, dialect)
-        except ContextError as exc:
-            record.over_context = exc.over
-            self._refuse(connection, record, RefusedError(exc.status, "BadRequestError", str(exc)), dialect)
         except (AskError, FaultError) as exc:
-            status = exc.status if isinstance(exc, AskError) else 400
+            status, record.over_context = (exc.status, exc.over) if isinstance(exc, AskError) else (400, 0)
             self._refuse(connection, record, RefusedError(status, "BadRequestError", str(exc)), dialect)
 
     def _start(self, connection: Responder, record: Record, dialect: Dialect, ask: Ask, faults: Faults) -> None:

@@ -14,7 +14,7 @@ from aiperf.sdk.errors import BadTokenizer
 
 
 class Prompts:
-    """Counts prompts.  Of each session that goes on it keeps the count of its latest request.
+    """Counts prompts.  Of each stream that goes on it keeps the count of its latest request.
 
     behind: counts of texts behind others, by text; None where they are those of the texts.
     chats: counts bodies, which the journal has in place of prompts with ``--apply-chat-template``; None before it is known.
@@ -23,7 +23,7 @@ class Prompts:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._latest: dict[tuple[int, int], tuple[int, int]] = {}  # by phase and session: the request, its tokens
+        self._latest: dict[tuple[int, int, int], tuple[int, int]] = {}  # by phase, session and first turn of the stream
         self.behind: Mapping[str, int] | None = None
         self.chats: ChatCounter | None = None
         self.unknown = self._refused = 0
@@ -75,18 +75,19 @@ class Prompts:
         return " ".join((now, *(text for message in (*own.before, *own.own) for text in message.words)))
 
     def _before(self, number: int, phase: int, session: int, turn: int, entry: int) -> int | None:
-        """Tokens of the request *number*, which the session's current *turn* continues."""
+        """Tokens of the request *number*, which the current *turn* of its stream continues."""
         if number < 0:  # the data set has it
             known = self._store.input_tokens(entry, 0)
             return known if known >= 0 else None
-        latest, tokens = self._latest.get((phase, session), (None, 0))
+        latest, tokens = self._latest.get((phase, session, self._store.span(entry, turn).start), (None, 0))
         return tokens if latest == number else None
 
     def _keep(self, number: int, phase: int, session: int, turn: int, entry: int, tokens: int | None) -> None:
-        if tokens is None or turn + 1 >= self._store.turns(entry):
-            self._latest.pop((phase, session), None)
+        span = self._store.span(entry, turn)
+        if tokens is None or turn + 1 >= span.stop:
+            self._latest.pop((phase, session, span.start), None)
         else:
-            self._latest[phase, session] = number, tokens
+            self._latest[phase, session, span.start] = number, tokens
 
     def resume(self, columns: Mapping[str, Floats]) -> None:
         """Go on behind these requests, which are in columns."""
