@@ -293,8 +293,9 @@ def test_what_is_no_trace_is_refused_with_a_sentence(tmp_path):
     assert any("mooncake_trace" in hint for hint in caught.value.hints)
     with pytest.raises(AiperfError, match="there is no file"):
         run(tmp_path / "no.jsonl")
-    with pytest.raises(AiperfError, match="is a directory"):
-        run(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(AiperfError, match="it is a directory"):
+        run(tmp_path / "empty")
     with pytest.raises(UsageError, match="one trace, 2 were given"):
         run(texts, str(texts))
     with pytest.raises(UsageError, match="one trace, none was given"):

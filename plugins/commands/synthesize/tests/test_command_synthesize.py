@@ -362,3 +362,10 @@ def test_options_of_the_other_kind_are_refused(tmp_path):
         agents_in(tmp_path / "a", speedup=2.0)
     with pytest.raises(UsageError, match="--num-sessions is for synthesize agentic-code alone"):
         run(written(tmp_path / "in.jsonl", [row([1])]), tmp_path / "out.jsonl", num_sessions=2)
+
+
+def test_rows_with_texts_are_not_scaled(tmp_path):
+    said = [{"messages": [{"role": "user", "content": "hi"}]}]
+    path = written(tmp_path / "dag.jsonl", [{"session_id": "a", "turns": said}])
+    with pytest.raises(BadDataset, match="a row of dag_jsonl has texts in place of a length"):
+        run(path, tmp_path / "out.jsonl")

@@ -39,11 +39,13 @@ class AnalyzeTrace(Command[AnalyzeTraceOptions]):
             refuse_other_endings(options.plot)
         _, trace = open_trace(path, options.dataset_type, self.registry)
         from aiperf_command_analyze_trace.analysis import analyse
+        from aiperf_command_analyze_trace.texts import measured
 
         curve = options.cache_curve or options.plot is not None
         request_ms = None if options.request_seconds is None else options.request_seconds * 1000.0
         size = block_tokens(options.block_size, trace)
-        report, cache = analyse(trace.rows, size, curve=curve, caches=bool(options.cache_blocks), request_ms=request_ms)
+        rows = measured(trace.rows, size, self.registry)
+        report, cache = analyse(rows, size, curve=curve, caches=bool(options.cache_blocks), request_ms=request_ms)
         report = structs.replace(report, asked_caches=[] if cache is None else cache.sizes(options.cache_blocks))
         _show(report, path, as_json=options.as_json)
         if options.output_file is not None:

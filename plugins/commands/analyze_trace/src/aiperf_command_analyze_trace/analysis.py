@@ -17,6 +17,7 @@ from aiperf_command_analyze_trace.curve import CacheCurve, CachePoint
 from aiperf_command_analyze_trace.statistics import Bar, Spread, bars
 from aiperf_command_analyze_trace.tables import Keys
 from aiperf_command_analyze_trace.times import Arrivals, Times
+from aiperf_command_analyze_trace.trees import TreeReport, Trees
 
 _ROWS, _BLOCKS = 512, 1 << 16
 """Rows that are read at once, and blocks that are counted at once."""
@@ -36,7 +37,7 @@ class TraceReport(Struct, frozen=True):
 
     distinct_blocks: different ids.  referenced_blocks: all ids of all rows.  lengths_that_disagree: rows with more ids than
     their prompt has blocks.  arrivals: None where no row has a time.  cache_curve: None where it was not asked for.
-    asked_caches: of the sizes that were asked for.
+    asked_caches: of the sizes that were asked for.  trees: None where no conversation starts others.
     """
 
     total_requests: int
@@ -63,6 +64,7 @@ class TraceReport(Struct, frozen=True):
     arrivals: Arrivals | None
     cache_curve: Curve | None
     asked_caches: list[CachePoint] = []
+    trees: TreeReport | None = None
 
 
 def analyse(
@@ -73,15 +75,16 @@ def analyse(
     block_tokens: length of a block.  curve: the report shall have it.  caches: other caches will be asked for; without both
     there are none.  request_ms: length of requests for their concurrency where rows don't have it.
     """
-    blocks, cache, times = Blocks(), CacheCurve() if curve or caches else None, Times(request_ms)
+    blocks, cache, rest = Blocks(), CacheCurve() if curve or caches else None, _Rest(Times(request_ms), Trees())
     inputs, outputs = array("q"), array("q")
-    for part in _parts(rows, inputs, outputs, times):
+    for part in _parts(rows, inputs, outputs, rest):
         batch = blocks.add(*part)
         if cache is not None:
             cache.add(batch)
     lengths = blocks.lengths.astype(np.int64)
     isl, osl = np.frombuffer(inputs, np.int64), np.frombuffer(outputs, np.int64)
-    report = _report(blocks, times.arrivals(), isl, osl, lengths, block_tokens)
+    report = _report(blocks, rest.times.arrivals(), isl, osl, lengths, block_tokens)
+    report = replace(report, trees=rest.trees.report(isl, osl, blocks.hits, lengths))
     if cache is not None and curve:
         drawn = Curve(None if cache.exact else cache.rate, cache.points(blocks.distinct))
         report = replace(report, cache_curve=drawn)
@@ -128,10 +131,17 @@ def _spread(values: NDArray[np.int64]) -> Spread:
     return Spread.of(values.astype(np.float64))
 
 
+class _Rest(Struct, frozen=True):
+    """What is taken of each row beside its lengths and blocks."""
+
+    times: Times
+    trees: Trees
+
+
 def _parts(
-    rows: Iterable[TraceRow], inputs: array[int], outputs: array[int], times: Times
+    rows: Iterable[TraceRow], inputs: array[int], outputs: array[int], rest: _Rest
 ) -> Iterator[tuple[Keys, NDArray[np.int64]]]:
-    """The ids of many rows' blocks at once, and the number of blocks of each row; lengths and times are taken on the way."""
+    """The ids of many rows' blocks at once, and the number of blocks of each row; the rest is taken on the way."""
     source = iter(rows)
     waiting: list[Keys] = []
     counts: list[int] = []
@@ -140,7 +150,8 @@ def _parts(
         inputs.extend(row.input_tokens for row in part)
         outputs.extend(row.output_tokens for row in part)
         for row in part:
-            times.add(row)
+            rest.times.add(row)
+            rest.trees.add(row)
         lengths = [len(row.blocks) for row in part]
         counts += lengths
         waiting.append(_ids(part, sum(lengths)))
@@ -153,7 +164,32 @@ def _parts(
 
 
 def _ids(rows: list[TraceRow], count: int) -> Keys:
+    if not any(row.scope or isinstance(row.blocks, array) for row in rows):
+        return _keys(chain.from_iterable(row.blocks for row in rows), count)
+    return np.concatenate([_scoped(row) for row in rows])
+
+
+def _keys(blocks: Iterable[int], count: int) -> Keys:
+    ids = list(blocks)
     try:
-        return np.fromiter(chain.from_iterable(row.blocks for row in rows), np.int64, count).view(np.uint64)
+        return np.array(ids, np.int64).view(np.uint64)
     except OverflowError:  # hashes of 64 bits without a sign, or longer
-        return np.fromiter((block & _MASK for row in rows for block in row.blocks), np.uint64, count)
+        return np.fromiter((block & _MASK for block in ids), np.uint64, count)
+
+
+def _scoped(row: TraceRow) -> Keys:
+    """The ids of a row, told apart from those of other scopes by the bits of a hash of its own."""
+    blocks = row.blocks
+    if isinstance(blocks, array) and blocks.typecode == "q":
+        ids: Keys = np.frombuffer(blocks, np.int64).view(np.uint64)
+    else:
+        ids = _keys(blocks, len(blocks))
+    return ids ^ np.uint64(_mixed(row.scope)) if row.scope else ids
+
+
+def _mixed(scope: int) -> int:
+    """A number of 64 bits, another one for each scope (splitmix64)."""
+    mixed = scope * 0x9E3779B97F4A7C15 & _MASK
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & _MASK
+    return mixed ^ (mixed >> 31)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from aiperf import AiperfError, BadDataset, UsageError
+from aiperf import BadDataset, UsageError
 from aiperf.parts.tools import format_of
 from aiperf.sdk.registry import InstalledPlugins
 from aiperf.sdk.trace import Trace
@@ -27,13 +27,11 @@ def the_file(command: str, words: Sequence[str], option: Path | None) -> Path:
 
 
 def open_trace(path: Path, name: str | None, registry: InstalledPlugins) -> tuple[str, Trace]:
-    """The name of the file's format, and what it recorded.  name: of the format; None lets the file tell.
+    """The name of the format of a file, or of a directory of files, and what was recorded.  name: None lets the file tell.
 
     Raises:
         AiperfError: No format knows the file, or it records no lengths.
     """
-    if path.is_dir():
-        raise AiperfError(f"{path} is a directory, and a trace is a file", "name the file")
     form = format_of(path, name, registry, {"input_file": "the trace", "dataset_type": "--custom-dataset-type"})
     try:
         trace = registry.load(form.category, form.name).recorded(path)

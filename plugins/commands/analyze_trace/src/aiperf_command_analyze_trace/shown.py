@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from aiperf_command_analyze_trace.analysis import Curve, TraceReport
 from aiperf_command_analyze_trace.statistics import Bar, Spread
 from aiperf_command_analyze_trace.times import Arrivals
+from aiperf_command_analyze_trace.trees import TreeReport
 
 _COLUMNS = ("Mean", "Std Dev", "Min", "P25", "Median", "P75", "Max")
 _NAME, _CELL, _BAR = 26, 13, 40
@@ -30,6 +31,8 @@ def shown(report: TraceReport, bar: str) -> Iterator[str]:
         "Unique Prompt Length": report.unique_prompt_length_stats, "Output Length": report.osl_stats,
         "Theoretical Hit Rates": report.hit_rate_stats,
     })  # fmt: skip
+    if report.trees is not None:
+        yield from _trees(report.trees)
     if report.arrivals is not None:
         yield from _arrivals(report.arrivals)
     yield from ("", "Input Length, requests")
@@ -45,6 +48,17 @@ def _table(rows: dict[str, Spread]) -> Iterator[str]:
     for name, spread in rows.items():
         values = (spread.mean, spread.std_dev, spread.min, spread.p25, spread.median, spread.p75, spread.max)
         yield f"{name:<{_NAME}}" + "".join(f"{'–' if value is None else f'{value:,.2f}':>{_CELL}}" for value in values)
+
+
+def _trees(trees: TreeReport) -> Iterator[str]:
+    hit = trees.theoretical_prefix_cache_hit
+    yield from ("", f"Trees: {trees.trees:,}, of which {trees.with_children:,} start others; {trees.streams:,} streams")
+    if hit is not None:
+        yield f"Prefix cache hit: {hit:.2%} of all blocks (a cache without end)"
+    yield from _table({
+        "Requests of a tree": trees.requests_stats, "Streams of a tree": trees.streams_stats, "Depth": trees.depth_stats,
+        "Width": trees.width_stats, "Peak Context": trees.peak_context_stats, "Hit Rates of trees": trees.hit_rate_stats,
+    })  # fmt: skip
 
 
 def _arrivals(arrivals: Arrivals) -> Iterator[str]:

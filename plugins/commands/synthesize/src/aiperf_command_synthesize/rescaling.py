@@ -65,7 +65,11 @@ def _rows(
 
     def read() -> Iterator[Row]:
         trace: Trace = registry.load("datasets", name).recorded(source)
-        yield from enumerate(map(_converted, trace.rows), 1)
+        for number, row in enumerate(trace.rows, 1):
+            if row.texts:
+                why = f"{source}: a row of {name} has texts in place of a length, which can't be scaled"
+                raise BadDataset(why, "scale a trace that has lengths, such as mooncake_trace or bailian_trace")
+            yield number, _converted(row)
 
     return read, lambda row, line: row["session_id"]
 
