@@ -54,10 +54,10 @@ class Subagent(Struct):
 
     @property
     def end_s(self) -> float:
-        """When it had ended, by its duration, else by the last answer; a negative or endless duration is 0."""
+        """When it had ended, by its duration, else by its last answer; a negative or endless duration is 0."""
         if self.duration_ms is not None:
             return self.at_s + (self.duration_ms / 1000.0 if 0 <= self.duration_ms < math.inf else 0.0)
-        return self.requests[-1].end_s if self.requests else self.at_s
+        return max((one.end_s for one in self.requests), default=self.at_s)
 
 
 class RecordedSession(Struct):

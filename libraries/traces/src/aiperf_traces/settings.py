@@ -1,0 +1,78 @@
+"""How requests of agents are told apart: settings in environment variables (spec: datasets §3.11, limits by environment)."""
+
+from __future__ import annotations
+
+import os
+
+from aiperf import ConfigError
+from aiperf.sdk.environment import number
+from msgspec import Struct
+
+from aiperf_traces.chains import SeamRules
+
+PREFIX = "AIPERF_DATASET_WEKA_"
+_STATES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+_MOST = 1e15
+
+
+class WorkerRules(Struct, frozen=True):
+    """What decides whether a request is of another agent, and how that one is called.
+
+    split: look for workers at all.  sidecar_requests: most requests of a chain that is a sidecar; 0 calls none so.
+    sidecar_share, sidecar_tokens: a sidecar's prompt has fewer tokens than this share of the longest prompt of the chain beside
+    which it runs, or than this number.  other_model: a request to another model is a sidecar.
+    summary_output, summary_ratio: a chain of one request is a sidecar, too, where its answer has fewer tokens than the one (0:
+    none is), and its prompt more than the other times those of the answer.
+    group: fewest workers that are a group; 0 makes no groups.
+    """
+
+    split: bool = True
+    seams: SeamRules = SeamRules()
+    sidecar_requests: int = 1
+    sidecar_share: float = 0.10
+    sidecar_tokens: int = 16_384
+    other_model: bool = True
+    summary_output: int = 4000
+    summary_ratio: float = 20.0
+    group: int = 3
+
+
+class TraceSettings(Struct, frozen=True):
+    """workers: how agents are told apart.  tool_shaped: results of tools are sent as messages of the role ``tool``.
+
+    fork_parent_messages: the first prompt of a child keeps the messages of the turn with which it shares its beginning.
+    """
+
+    workers: WorkerRules = WorkerRules()
+    tool_shaped: bool = False
+    fork_parent_messages: bool = True
+
+
+def settings() -> TraceSettings:
+    """The settings of this process.
+
+    Raises:
+        ConfigError: A variable has another value than those that are possible.
+    """
+    seams = SeamRules(_number("SEAM_MAX_GAP_SECONDS", 3600.0), _number("SEAM_MIN_OVERLAP_RATIO", 0.5, 1))
+    workers = WorkerRules(
+        split=_flag("SPLIT_FLATTENED_AGENTS", True), seams=seams, sidecar_requests=int(_number("AUX_MAX_REQUESTS", 1)),
+        sidecar_share=_number("AUX_ISL_RATIO", 0.10), sidecar_tokens=int(_number("AUX_ISL_FLOOR", 16_384)),
+        other_model=_flag("AUX_CROSS_MODEL", True), summary_output=int(_number("AUX_REDUCTION_OSL_MAX", 4000)),
+        summary_ratio=_number("AUX_REDUCTION_RATIO", 20.0), group=int(_number("WORKER_GROUP_MIN", 3)),
+    )  # fmt: skip
+    return TraceSettings(workers, _flag("TOOL_SHAPED_MESSAGES", False), _flag("FORK_PARENT_MESSAGES", True))
+
+
+def _number(name: str, default: float, most: float = _MOST) -> float:
+    return number(f"{PREFIX}{name}", 0, most, default)
+
+
+def _flag(name: str, default: bool) -> bool:
+    value = os.environ.get(f"{PREFIX}{name}", "").strip().lower()
+    if value and value not in _STATES:
+        raise ConfigError(f"{PREFIX}{name} is {value!r}; it must be true or false")
+    return _STATES.get(value, default)
+
+
+__all__ = ["PREFIX", "TraceSettings", "WorkerRules", "settings"]
