@@ -11,6 +11,7 @@ import pytest
 from aiperf import BadDataset, Capabilities, Conversation, Endpoint, HttpRequest, Media, Message, Turn
 from aiperf.prepare.conversations import check, without_silent_turns
 from aiperf.prepare.encoder import Encoder
+from aiperf.rundir.media import images_of
 from aiperf.rundir.store import Store
 from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.endpoint import Prompt, completed, encoded, prompt
@@ -116,6 +117,36 @@ def test_a_reset_keeps_the_opening_alone() -> None:
     conversation = Conversation("c", (Turn(("a",)), Turn(("b",), reset=True, before=(said("user", "n"),))), "S")
     turn = completed(conversation, 1, TARGET, "m", [said("user", "a"), said("assistant", "live")])
     assert [message.text for message in turn.messages] == ["S", "n", "b"]
+
+
+THIRD = Turn(("d",), keeps=2, before=(said("user", "c"),))
+KEEPS = Conversation(
+    "c", (Turn(("a",)), Turn(("b",), before=(said("assistant", "A"),)), THIRD), "S", answers=Answers.AUTHORED
+)  # fmt: skip
+
+
+def test_a_turn_keeps_so_many_messages_of_those_before() -> None:
+    history = [said("user", "a"), said("assistant", "A"), said("user", "b")]
+    turn = completed(KEEPS, 2, TARGET, "m", history)
+    assert [message.text for message in turn.messages] == ["S", "a", "A", "c", "d"]
+    assert KEEPS.messages(2) == turn.messages
+    picture = Media("image", "data:")
+    turns = Turn(media=(picture,) * 2), Turn(media=(picture,)), Turn(("t",), keeps=1)
+    assert images_of(Conversation("c", turns, answers=Answers.NONE)) == [2, 3, 2]
+
+
+@pytest.mark.parametrize(("conversation", "sentence"), [
+    (replace(KEEPS, answers=Answers.LIVE), "turn 2 of conversation 'c' keeps 2 messages, beside live answers"),
+    (replace(KEEPS, turns=(Turn(keeps=-1),)), "turn 0 of conversation 'c' keeps -1 messages, below 0"),
+])  # fmt: skip
+def test_a_number_of_kept_messages_that_is_none_is_refused(conversation: Conversation, sentence: str) -> None:
+    with pytest.raises(BadDataset, match=sentence):
+        check(conversation, Capabilities(multi_turn=True, system_message=True), "chat")
+
+
+def test_silent_turns_and_kept_messages_exclude_each_other() -> None:
+    with pytest.raises(BadDataset, match="has silent turns, and keeps a number of the messages"):
+        without_silent_turns(replace(KEEPS, turns=(Turn(("a",), silent=True), Turn(keeps=1))))
 
 
 def test_both_extras_reach_the_endpoint_together_and_apart() -> None:

@@ -135,6 +135,7 @@ def _context(plan: Plan, endpoint: Endpoint, tokenizer: Tokenizer | None) -> Dat
         marker_tokens(data.cache_bust, tokenizer), data.cache_bust.in_system,
         any(phase.replay is not None for phase in plan.load.phases),
         chat_template(tokenizer) if data.chat_template and tokenizer is not None else None,
+        tuple(plan.target.models),
     )  # fmt: skip
 
 

@@ -73,6 +73,9 @@ def without_silent_turns(conversation: Conversation) -> Conversation:
     if conversation.alone or conversation.streams:
         why = "its turns are sent without history" if conversation.alone else "it starts others: give their messages as before"
         raise BadDataset(f"conversation {conversation.id!r} has silent turns, and {why}")
+    if any(turn.keeps is not None for turn in conversation.turns):
+        why = "keeps a number of the messages before a turn"
+        raise BadDataset(f"conversation {conversation.id!r} has silent turns, and {why}: give their messages as before")
     turns: list[Turn] = []
     waiting = Turn()
     for turn in conversation.turns:
@@ -168,6 +171,9 @@ def check(conversation: Conversation, can: Capabilities, kind: str) -> None:
                     f"turn {index} of {where} has {media.kind}, and the endpoint type {kind!r} {takes}",
                     f"drop the row, or use an endpoint type that takes {media.kind} (aiperf plugins endpoints NAME)",
                 )
+        if turn.keeps is not None and (turn.keeps < 0 or conversation.answers == Answers.LIVE):
+            why = "below 0" if turn.keeps < 0 else "beside live answers, whose number only the run knows"
+            raise BadDataset(f"turn {index} of {where} keeps {turn.keeps} messages, {why}", "use reset, or authored answers")
         if turn.recorded_ms is not None:
             _check_recorded(turn.recorded_ms, f"turn {index} of {where}")
         if turn.settings or turn.repeat is not None:

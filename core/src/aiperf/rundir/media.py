@@ -185,11 +185,15 @@ def with_media(conversation: Conversation, change: Callable[[Media], Media]) -> 
 def images_of(conversation: Conversation) -> list[int]:
     """How many pictures the request of each turn has, with those of its history."""
     before = sum(message.images for message in conversation.prelude)
-    images, so_far = [], 0
+    images, so_far, said = [], 0, list[int]()
     for turn in conversation.turns:
-        if turn.reset or conversation.alone:
-            so_far = 0
-        so_far += sum(message.images for message in (*turn.before, *turn.own))
+        if turn.reset or conversation.alone or turn.keeps is not None:
+            kept = 0 if turn.reset or conversation.alone else turn.keeps
+            so_far -= sum(said[kept:])
+            del said[kept:]
+        new = [message.images for message in (*turn.before, *turn.own)]
+        said += new
+        so_far += sum(new)
         images.append(before + so_far)
     return images
 

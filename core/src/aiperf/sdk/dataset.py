@@ -60,6 +60,7 @@ class DatasetContext(Struct, frozen=True):
     marker_tokens: tokens that the run adds to the first turn (``--cache-bust``); marker_in_system: to the system message
     instead, where there is one.
     chat_template: of the tokenizer, where prompts are counted with it (``--apply-chat-template``); None where they are not.
+    models: the run's, the first one first; for data that says which of several a turn asks.
     """
 
     entries: int
@@ -74,6 +75,7 @@ class DatasetContext(Struct, frozen=True):
     marker_in_system: bool = False
     replay: bool = False
     chat_template: ChatTemplate | None = None
+    models: tuple[str, ...] = ()
 
 
 class Promise(Struct, frozen=True):

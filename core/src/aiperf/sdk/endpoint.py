@@ -362,7 +362,7 @@ def completed(
         earlier = iter(before[::-1])
         while tools is None and (at := next(earlier, None)) is not None:
             tools = conversation.turns[at].tools
-    history = (*conversation.prelude, *(() if turn.reset or conversation.alone else history), *turn.before)
+    history = (*conversation.prelude, *(() if turn.reset or conversation.alone else history[: turn.keeps]), *turn.before)
     state = {} if state is None or turn.reset or conversation.alone else state
     return filled(turn, target, model, history=history, state=state, tools=tools)
 

@@ -136,6 +136,8 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     silent: sends no request: its messages join the history of the next turn, and its *delay_ms* is added to that turn's.
     Behind a silent turn of role ``assistant`` see :class:`Answers`.
     reset: drops the turns and answers before this one from the history; opening messages stay.
+    keeps: how many messages of the turns before this one stay in the history, from the first on, opening ones not counted; the
+    others are dropped.  None keeps all.  Only where no live answers stand between them (``Conversation.answers``).
     expected: expected answer for the grader; None is not graded.  task: group of the turn, for results by task.
     ids, end_id: of endpoints that send token ids (``Capabilities.takes_ids``), the prompt's, made by the run's tokenizer in the
     build where the data set gives none, and that with which the model ends an answer, None where it isn't known.
@@ -183,6 +185,7 @@ class Turn(Struct, frozen=True, omit_defaults=True):
     end_id: int | None = None
     recorded_ms: tuple[float, float] | None = None
     source: dict[str, str | int] | None = None
+    keeps: int | None = None
 
     @property
     def own(self) -> tuple[Message, ...]:
@@ -263,8 +266,12 @@ class Conversation(Struct, frozen=True, omit_defaults=True):
         turns: Sequence[Turn] = self.turns[index if self.alone else 0 : index + 1]
         if self.streams and not self.alone:
             turns = [self.turns[at] for at in (*said_before(self.streams, index), index)]
-        start = max((at for at, turn in enumerate(turns) if turn.reset), default=0)
-        return (*self.prelude, *(message for turn in turns[start:] for message in (*turn.before, *turn.own)))
+        said: list[Message] = []
+        for turn in turns:
+            if turn.reset or turn.keeps is not None:
+                del said[0 if turn.reset else turn.keeps :]
+            said += (*turn.before, *turn.own)
+        return (*self.prelude, *said)
 
 
 class Part(Struct, frozen=True):

@@ -53,8 +53,8 @@ class Script:
         """The messages of all turns before the current one, and their answers.  *conversation*: the outline's."""
         history: list[Message] = []
         for turn, answer in zip(conversation.turns, self.answers, strict=False):
-            if turn.reset:
-                history.clear()
+            if turn.reset or turn.keeps is not None:
+                del history[0 if turn.reset else turn.keeps :]
             history += (*turn.before, *turn.own, *answer)
         return history
 
@@ -133,7 +133,7 @@ class Continuing:
         """
         items = grown.items or any(message.item is not None for message in new)
         plain = not self._asks or (self._endpoint.plain_prompts and not items and turn.plain)
-        if turn.payload is not None or turn.named or turn.state or turn.reset or plain != grown.plain:
+        if turn.payload is not None or turn.named or turn.state or turn.reset or turn.keeps is not None or plain != grown.plain:
             return None
         if not new or any(message.role == "system" for message in new):
             return None

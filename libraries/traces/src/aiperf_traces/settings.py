@@ -13,6 +13,7 @@ from aiperf_traces.chains import SeamRules
 PREFIX = "AIPERF_DATASET_WEKA_"
 _STATES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _MOST = 1e15
+"""The largest number that a variable may have."""
 
 
 class WorkerRules(Struct, frozen=True):
