@@ -45,7 +45,7 @@ class Lengths:
 
 
 def _too_long(prompt_tokens: int, asked: int, limit: int, over: int) -> AskError:
-    """As vLLM says it: clients look for its words.  *asked*: output tokens, 0 where the request sets none."""
+    """The refusal in vLLM's words, which clients look for.  *asked*: output tokens, 0 where the request sets none."""
     said = f"This model's maximum context length is {limit} tokens. However, "
     if not asked:
         said += f"your request has {prompt_tokens} input tokens. Please reduce the length of the input messages."
