@@ -60,7 +60,12 @@ def secret_texts() -> list[str]:
     return sorted(named | passwords - {""}, key=len, reverse=True)
 
 
-def _flag(name: str, default: bool) -> bool:
+def flag(name: str, default: bool) -> bool:
+    """A variable that is true or false; *default* where it is not set.
+
+    Raises:
+        ConfigError: It is neither.
+    """
     value = os.environ.get(name, "").strip().lower()
     if value and value not in _STATES:
         raise ConfigError(f"{name} is {value!r}; it must be true or false")
@@ -69,12 +74,12 @@ def _flag(name: str, default: bool) -> bool:
 
 def ssl_verify() -> bool:
     """``AIPERF_HTTP_SSL_VERIFY``, true: check certificates."""
-    return _flag("AIPERF_HTTP_SSL_VERIFY", True)
+    return flag("AIPERF_HTTP_SSL_VERIFY", True)
 
 
 def trust_env() -> bool:
     """``AIPERF_HTTP_TRUST_ENV``, false: honour proxy variables; URLs behind a proxy get a transport that can."""
-    return _flag("AIPERF_HTTP_TRUST_ENV", False)
+    return flag("AIPERF_HTTP_TRUST_ENV", False)
 
 
 def ip_version() -> str:
@@ -117,7 +122,7 @@ def cpus() -> int:
 
 def uvloop_wanted() -> bool:
     """``AIPERF_SERVICE_DISABLE_UVLOOP``, false; uvloop runs the loop where the platform has it."""
-    return not _flag("AIPERF_SERVICE_DISABLE_UVLOOP", False) and sys.platform != "win32"
+    return not flag("AIPERF_SERVICE_DISABLE_UVLOOP", False) and sys.platform != "win32"
 
 
 def affinity_headers() -> list[str]:
@@ -127,7 +132,7 @@ def affinity_headers() -> list[str]:
     """
     known = {"X-Session-Affinity": True, "X-Session-ID": False, "X-SMG-Routing-Key": False, "X-Dynamo-Session-ID": False}
     variable = "AIPERF_HTTP_{}_FROM_CORRELATION_ID"
-    return [header for header, on in known.items() if _flag(variable.format(header.upper().replace("-", "_")), on)]
+    return [header for header, on in known.items() if flag(variable.format(header.upper().replace("-", "_")), on)]
 
 
 def console_export_width() -> int:
@@ -212,12 +217,12 @@ def log_progress_s() -> float:
 
 def trace_hooks() -> bool:
     """``AIPERF_TRACE_HOOKS``, false: write every hook call to standard error."""
-    return _flag("AIPERF_TRACE_HOOKS", False)
+    return flag("AIPERF_TRACE_HOOKS", False)
 
 
 def experimental() -> bool:
     """``AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS``, or ``AIPERF_DEV_MODE``, false: compute experimental metrics, too."""
-    return _flag("AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS", False) or _flag("AIPERF_DEV_MODE", False)
+    return flag("AIPERF_DEV_SHOW_EXPERIMENTAL_METRICS", False) or flag("AIPERF_DEV_MODE", False)
 
 
 NAMES = frozenset(f"AIPERF_{name}" for name in (

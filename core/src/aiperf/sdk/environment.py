@@ -2,6 +2,7 @@
 
 from aiperf.environment import (
     experimental,
+    flag,
     ip_version,
     most_expansion,
     most_line_bytes,
@@ -14,6 +15,6 @@ from aiperf.environment import (
 )  # fmt: skip
 
 __all__ = [
-    "experimental", "ip_version", "most_expansion", "most_line_bytes", "number", "progress_s", "render_s", "secret_texts",
-    "socket_options", "trust_env",
+    "experimental", "flag", "ip_version", "most_expansion", "most_line_bytes", "number", "progress_s", "render_s",
+    "secret_texts", "socket_options", "trust_env",
 ]  # fmt: skip

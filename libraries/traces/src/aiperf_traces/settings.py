@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
-from aiperf import ConfigError
-from aiperf.sdk.environment import number
+from aiperf.sdk.environment import flag, number
 from msgspec import Struct
 
 from aiperf_traces.chains import SeamRules
 
 PREFIX = "AIPERF_DATASET_WEKA_"
-_STATES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _MOST = 1e15
 """The largest number that a variable may have."""
 
@@ -70,10 +66,7 @@ def _number(name: str, default: float, most: float = _MOST) -> float:
 
 
 def _flag(name: str, default: bool) -> bool:
-    value = os.environ.get(f"{PREFIX}{name}", "").strip().lower()
-    if value and value not in _STATES:
-        raise ConfigError(f"{PREFIX}{name} is {value!r}; it must be true or false")
-    return _STATES.get(value, default)
+    return flag(f"{PREFIX}{name}", default)
 
 
 __all__ = ["PREFIX", "TraceSettings", "WorkerRules", "settings"]
