@@ -15,7 +15,7 @@ from test_repository import KERNEL
 FOREIGN = "foreign.py"
 """The module that may name them: packages behind doors, and the plugins that are defaults of kernel options."""
 HOMONYMS = {
-    "a category of plugins": {"arrivals": "*", "datasets": "*", "telemetry": "*"},
+    "a category of plugins": {"arrivals": "*", "datasets": "*", "telemetry": "*", "scenarios": "*"},
     "the program itself": {"aiperf": "*"},
     "a field or a section of the options": {
         "request_rate": "planning/*", "fixed_schedule": "planning/* study/preparation.py", "request_count": "planning/*",

@@ -214,14 +214,20 @@ def test_a_judge_models_failures_leave_answers_ungraded(aiperf: Program, tmp_pat
     assert done.code == 1 and told in " ".join(done.out.split()), done.out
 
 
-def test_a_data_set_whose_conversations_start_others(aiperf: Program) -> None:
+def test_a_scenario_and_a_data_set_whose_conversations_start_others(aiperf: Program) -> None:
     with running(truth_bodies=True, **QUICK) as server:
         done = aiperf(
             "profile", "--model", "m", "--url", server.url, "--endpoint-type", "chat", "--streaming", "--ui", "none",
-            "--custom-dataset-type", "clan", "--tokenizer", "builtin", "--num-sessions", 3, "--concurrency", 2,
+            "--scenario", "potluck", "--tokenizer", "builtin", "--num-sessions", 3,
         )  # fmt: skip
         seen = server.truth()["requests"]
     assert done.code == 0, done.err
+    assert all(json.loads(request["body"])["dish"] == "soup" for request in seen), "the scenario fills in a field"
+    results = done.json()
+    assert results["metadata"] == {"scenario": "Potluck", "everybody_ate": True, "complaints": []}
+    assert results["dishes"] == {"unit": "dishes", "avg": 15.0} and "Scenario Potluck: the run counts" in done.out
+    refused = aiperf("profile", "--model", "m", "--scenario", "potluck", "--concurrency", 3, "--tokenizer", "builtin")
+    assert refused.code == 1 and "--concurrency 3: Potluck requires 2: the table has two ends" in refused.err
     trees: dict[str, list[dict[str, Any]]] = {}
     for request in seen:
         trees.setdefault(request["correlation_id"][-12:], []).append(request)

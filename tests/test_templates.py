@@ -31,7 +31,7 @@ NAMES = {
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
     "ramp": "my-rise", "verdict": "my-verdict", "table": "my-shares", "series": "my-series", "companion": "my-companion",
-    "live": "my-lookout",
+    "live": "my-lookout", "scenario": "my-rules",
     "reducer": "my-tally", "planner": "my-climb",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip

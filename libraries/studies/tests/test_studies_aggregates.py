@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiperf.sdk.scenario import ScenarioVerdict
 from aiperf.sdk.study import Dimension, Objective, SlaFilter, Study, StudyCell, StudyRun
 from aiperf.sdk.summary import Result, Summary
 from aiperf.testing import sample_study, sample_summary
@@ -149,6 +150,19 @@ def test_failed_runs_are_listed_and_do_not_count() -> None:
     assert document["metadata"]["failed_runs"] == [{"label": "c0/trial_0002", "error": "no server"}]
     assert (document["metadata"]["num_successful_runs"], document["metadata"]["single_run"]) == (1, True)
     assert sweep_document(study, (first, second))["num_successful_runs"] == 1
+
+
+def test_aggregates_say_what_the_scenario_says_of_their_runs() -> None:
+    def ran(*reasons: str) -> Summary:
+        told = {"scenario": "mine", "counts": not reasons, "why_not": [*reasons]}
+        return replace(summary(request_throughput=1.0), scenario=ScenarioVerdict("mine", not reasons, aggregate=told))
+
+    study = study_of([({"c": 1}, [ran(), ran()]), ({"c": 2}, [ran(), ran("late")])])
+    first, second = numbers_of(study)
+    assert aggregate_document(study, first)["metadata"]["counts"] is True
+    for document in (aggregate_document(study, second), sweep_document(study, (first, second))):
+        told = document["metadata"]
+        assert (told["scenario"], told["counts"], told["why_not"]) == ("mine", False, ["late"])
 
 
 def test_suspect_runs_are_named_with_their_reasons() -> None:

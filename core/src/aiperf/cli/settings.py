@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aiperf import environment
 from aiperf.cli.commandline import FIRST, Scan
+from aiperf.cli.scenarios import filled
 from aiperf.errors import AiperfError, ConfigErrors
 from aiperf.sdk.categories import CATEGORIES, chosen_by
 from aiperf.sdk.configuration import OptionValue
@@ -136,8 +137,10 @@ def owned_by_planners(value: OptionValue) -> bool:
     return any(target.owner.startswith("planners:") for target in value.option.targets)
 
 
-def run_settings(registry: Registry, scan: Scan, *, studies: bool = False) -> Settings:
+def run_settings(registry: Registry, scan: Scan, *, studies: bool = False, lists: Sequence[str] = ()) -> Settings:
     """The validated settings of a run, which may be one of several.  *studies*: with the options of plugins for studies alone.
+
+    *lists*: options, as typed, of whose values each has a run of its own.
 
     Raises:
         UsageError, ConfigErrors: All invalid values, each with the flag as typed.
@@ -146,12 +149,14 @@ def run_settings(registry: Registry, scan: Scan, *, studies: bool = False) -> Se
     from aiperf.planning.problems import Settings
     from aiperf.registry.option_specs import validate
 
+    of_plugins = run_plugins(registry)
+    scan, asked, made = filled(registry, scan, of_plugins, lists)
     own = {field: text for field, text in scan.values().get("", {}).items() if field not in FIRST_FIELDS}
     kernel, errors = validate(KernelOptions, registry.kernel_options, own, scan.typed_of(""))
     # Options of the others are made when the plan selects them: importing them all is what packages would cost a start.
     every, given = {name for name, category in CATEGORIES.items() if category.every}, scan.values()
     needed = [
-        each for each in run_plugins(registry)
+        each for each in of_plugins
         if each.key in given
         or (each.category in every and _takes_part(each) and (studies or not each.capabilities.get("studies")))
     ]  # fmt: skip
@@ -160,7 +165,7 @@ def run_settings(registry: Registry, scan: Scan, *, studies: bool = False) -> Se
         errors += [*_unknown_names(registry, scan), *environment.problems()]
     raise_all(errors)
     assert kernel is not None  # its errors are raised above
-    return Settings(kernel, plugins, scan.typed(), shown_command(scan), scan.configuration)
+    return Settings(kernel, plugins, scan.typed(), shown_command(scan), scan.configuration, asked, made)
 
 
 def shown_command(scan: Scan) -> str:

@@ -198,7 +198,9 @@ class _Line:
         elif self._scan.configuration is not None:
             scan.add(value for value in self._given if value not in alone and not owned_by_planners(value))
         raise_all(scan.errors)
-        return run_settings(self._registry, scan, studies=True)
+        sources = [*self._lists, *filter(None, [self._variants])]
+        several = [value.typed for value in sources] or ([self._scan.sweep.typed] if self._scan.sweep is not None else [])
+        return run_settings(self._registry, scan, studies=True, lists=several)
 
 
 def _familiar(option: Option) -> str:

@@ -18,6 +18,7 @@ from aiperf.foreign import SAMPLER
 from aiperf.planning import addresses, config_sections, outputs, processes, sources, target
 from aiperf.planning.phases import named_plugins, phases
 from aiperf.planning.problems import Draft, Settings
+from aiperf.planning.scenarios import ruled
 from aiperf.planning.secret_texts import secret_texts
 from aiperf.planning.sources import Source
 from aiperf.planning.target import EndpointChoice
@@ -66,6 +67,8 @@ def plan(
     parts = validated(draft)
     plan = assembled(draft, parts)
     hide(parts.secrets.texts)
+    plan = ruled(draft, plan)
+    draft.refuse_if_any()
     announced(draft, plan)
     return plan, parts.secrets
 
@@ -112,7 +115,7 @@ def assembled(draft: Draft, parts: Parts) -> Plan:
     workers, reducers = parts.counts
     run = RunPlan(
         run_id=os.urandom(6).hex(), version=__version__,
-        seed=int.from_bytes(os.urandom(8), "big") if kernel.random_seed is None else kernel.random_seed,
+        seed=int.from_bytes(os.urandom(8), "big") >> 1 if kernel.random_seed is None else kernel.random_seed,
         seeded=kernel.random_seed is not None, command=settings.command, workers=workers, reducers=reducers,
         verbose=kernel.verbose or kernel.extra_verbose, log_level=settings.log_level,
     )  # fmt: skip
@@ -181,10 +184,15 @@ def _plugins(
         shadowed={plugin.key: plugin.shadows for plugin in every if plugin.shadows},
         metric_ranks={plugin.key: registry.rank(plugin) for plugin in registry.all("metrics")},
         given=tuple(dict.fromkeys(field.rpartition(".")[0] for field in draft.settings.typed if ":" in field)),
-        configuration=draft.settings.configuration, grading_timeout_s=_limit_s(draft, grader),
+        configuration=draft.settings.configuration, scenario=_scenario(draft), grading_timeout_s=_limit_s(draft, grader),
         grading_engine=_engine(draft, grader),
         grading_processes=draft.kernel.grading_processes, grading_limit_s=draft.kernel.grading_timeout_s,
     )  # fmt: skip
+
+
+def _scenario(draft: Draft) -> PluginRef | None:
+    name = draft.kernel.scenario
+    return None if name is None else draft.chosen("scenarios", name, "scenario")
 
 
 def _ranked(registry: Registry, category: str) -> list[Descriptor]:

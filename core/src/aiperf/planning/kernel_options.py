@@ -10,6 +10,7 @@ from pathlib import Path
 
 from aiperf import foreign
 from aiperf.planning.grading_options import GradingOptions
+from aiperf.planning.scenario_options import ScenarioOptions
 from aiperf.planning.study_options import StudyOptions
 from aiperf.planning.warmup_options import WarmupOptions
 from aiperf.sdk.cache_bust import CacheBust
@@ -36,8 +37,8 @@ class RunOptions(Options):
         place="endpoint.path", help="Path below the URL instead of the endpoint type's own; empty appends nothing.")
     endpoint_type: Word = option("--endpoint-type", default=foreign.ENDPOINT, group="Endpoint", metavar="TYPE",
         place="endpoint.type", help="Request and response dialect: the name of an installed endpoint plugin.")
-    streaming: bool = option("--streaming", default=False, group="Endpoint", place="endpoint.streaming",
-        help="Stream answers; needed for time to first token and inter-token latency.")
+    streaming: bool = option("--streaming", default=False, negative="--no-streaming", group="Endpoint",
+        place="endpoint.streaming", help="Stream answers; needed for time to first token and inter-token latency.")
     urls: list[str] = option("--url", "-u", default=["http://localhost:8000"], shown="http://localhost:8000", group="Endpoint",
         metavar="URL", place="endpoint.urls",
         help="Base URL(s) of the server, or unix:///PATH of its socket; several are given to sessions in turn.")
@@ -242,5 +243,5 @@ class RunOptions(Options):
         place="runtime.communication.path", help="Directory of the sockets for control messages between processes.")
 
 
-class KernelOptions(GradingOptions, RunOptions, WarmupOptions, StudyOptions):
+class KernelOptions(GradingOptions, RunOptions, WarmupOptions, StudyOptions, ScenarioOptions):
     """Options of ``aiperf profile`` that the kernel itself reads."""

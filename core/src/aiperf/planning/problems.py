@@ -15,6 +15,7 @@ from aiperf.errors import AiperfError, ConfigError, ConfigErrors
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.sdk.descriptor import Descriptor, PluginRef
 from aiperf.sdk.options import Options
+from aiperf.sdk.scenario import AskedSettings
 
 if TYPE_CHECKING:
     from aiperf.registry.registry import Registry
@@ -37,6 +38,7 @@ class Settings(Struct, frozen=True):
     plugins: the options of installed plugins, by ``category:name``.
     typed: the flag as typed, by field (``request_rate``, or ``datasets:synthetic.isl`` for a plugin's).
     command: the command line as typed, secrets redacted.  configuration: the plugin that read --config.
+    asked: what was asked for before a scenario filled anything in, None without one.  filled: what it filled in, as typed.
     """
 
     kernel: KernelOptions
@@ -44,6 +46,8 @@ class Settings(Struct, frozen=True):
     typed: dict[str, str]
     command: str
     configuration: PluginRef | None = None
+    asked: AskedSettings | None = None
+    filled: tuple[str, ...] = ()
 
     @property
     def log_level(self) -> int:

@@ -37,6 +37,10 @@ def ended(summary: Summary, plan: Plan, outcome: Outcome, flag: str, *, failed: 
     if share is not None and not outcome.incomplete and outcome.console:
         say(f"aiperf: {share}")
     fault = f"no request succeeded; {last_line(summary)}" if not summary.valid else share or ""
+    broken = "" if summary.scenario is None else summary.scenario.fault
+    if broken and outcome.console:
+        say(f"aiperf: {broken}")
+    fault = fault or broken
     if partial:
         fault = summary.incomplete_reason or fault or "a process of the run was lost"
     return Executed(summary, int(failed or bool(fault)), fault)

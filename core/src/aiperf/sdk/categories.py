@@ -66,6 +66,8 @@ _TABLE = (
         every=True),
     Category("configurations", "configuration", "Formats of configuration files. Chosen by the suffix of --config.",
         base="aiperf.sdk.configuration:Configuration"),
+    Category("scenarios", "scenario", "Rules of benchmarks: what they fill in and refuse. Chosen by --scenario.",
+        chosen_by=("--scenario",), base="aiperf.sdk.scenario:BenchmarkScenario"),
     Category("planners", "planner", "Which runs a sweep has: listed cells or a search. Chosen by --sweep-type.",
         chosen_by=("--sweep-type",), base="aiperf.sdk.planner:Planner"),
     Category("commands", "command", "Subcommands of aiperf.", base="aiperf.sdk.command:Command"),

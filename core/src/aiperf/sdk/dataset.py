@@ -149,6 +149,9 @@ class Dataset(Generic[OptionsT]):
     def source_facts(self) -> dict[str, Any]:
         """What the results tell of the source, JSON values by name: revision, files, rows that were skipped.  {} is nothing.
 
+        ``provenance``, an object, stands in the summary JSON as ``metadata.dataset``: of a public data set ``source_type``
+        (``public_dataset``), ``loader`` (its name), ``hf_dataset_name``, ``hf_split``, ``hf_subset`` and ``hf_revision``.
+
         Asked once the iteration is over; behind a promise before it, because requests may be sent while it goes on.
         """
         return {}

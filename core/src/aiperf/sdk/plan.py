@@ -19,6 +19,7 @@ from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.model import http_urls
 from aiperf.sdk.options import EncodedOptions
+from aiperf.sdk.scenario import Conflict
 from aiperf.sdk.statistics import percentile
 
 
@@ -129,8 +130,8 @@ class RunPlan(Struct, frozen=True):
     run_id: 12 hex digits.  seed: root of every draw; seeded: the user gave it.  command: the command line as typed, secrets
     redacted.  workers, reducers: numbers of processes.  config: given and derived settings, in the sections of the
     configuration file.  log_level: of ``logging``; 5 is trace.  study_id: of the study (:mod:`aiperf.sdk.study`) that the run
-    is a part of, "" for a run by itself.
-    carried_over: requests of the run before it, in a study, that were aborted and may be in the server's queue still.
+    is a part of, "" for a run by itself.  carried_over: requests of the run before it, in a study, that were aborted and may be
+    in the server's queue still.  overridden: what the scenario doesn't allow, and ``--unsafe-override`` does.
     """
 
     run_id: str
@@ -145,6 +146,7 @@ class RunPlan(Struct, frozen=True):
     config: dict[str, Any] = field(default_factory=dict)
     study_id: str = ""
     carried_over: int = 0
+    overridden: tuple[Conflict, ...] = ()
 
 
 class TargetPlan(Struct, frozen=True):
@@ -222,10 +224,9 @@ class DataPlan(Struct, frozen=True):
     chat_template: prompts are counted with the tokenizer's chat template (``--apply-chat-template``).
     name, row: of a public data set or benchmark, its name and its data in the manifest; else "" and {}.
     once: profiling uses each entry at most once; without a stop condition every entry once.
-    whole: it is made and checked whole before anything is sent.
-    several_answers: a request asks for several answers (``n``); filled in by the build.
-    cache_bust: the marker in prompts (``--cache-bust``).
-    facts: what the data set tells of its source; filled in by the build.
+    whole: it is made and checked whole before anything is sent.  cache_bust: the marker in prompts (``--cache-bust``).
+    several_answers: a request asks for several answers (``n``).  facts: what the data set tells of its source.  The build fills
+    both in.
     """
 
     entries: int
@@ -257,9 +258,8 @@ class OutputPlan(Struct, frozen=True):
     journal: directory of segments and columns.  artifacts: directory of results.  export_prefix: base name of exported
     files, None is the default.  export_level: ``summary``, ``records`` or ``raw``.  http_trace: records have headers,
     stamps and reads.  slice_ns: width of time slices, None reports none.
-    private: all files of the run are readable by their owner alone.
-    files: names with placeholders, by kind, that the run's exporters declare (:func:`aiperf.sdk.exporter.file_name`).
-    early_files: kinds of the files among them that are written before load.
+    private: all files of the run are readable by their owner alone.  files: names with placeholders, by kind, that the run's
+    exporters declare (:func:`aiperf.sdk.exporter.file_name`).  early_files: kinds of those that are written before load.
     percentiles, columns: statistics that the user chose, in that order; without any, tables have their usual ones.
     """
 
@@ -290,7 +290,7 @@ class OutputPlan(Struct, frozen=True):
 class PluginPlan(Struct, frozen=True):
     """Every plugin the run uses.  Workers and reducers load from these references, without discovery.
 
-    tokenizer, grader, ui, configuration: None where the run needs none.  engine: None runs shards as local processes.
+    tokenizer, grader, ui, configuration, scenario: None where the run has none.  engine: None runs shards as local processes.
     grading_timeout_s: limit per answer of a slow grader; None grades in the reducer.  grading_processes: answers that a slow
     one grades at a time; grading_limit_s: its time for all of them, from the end of the load.  grading_again: a report grades
     the stored answers with *grader*, in place of the grades of the run.  grading_engine: the optional package that the grader
@@ -321,6 +321,7 @@ class PluginPlan(Struct, frozen=True):
     configuration: PluginRef | None = None
     reducer: PluginRef | None = None
     series: PluginRef | None = None
+    scenario: PluginRef | None = None
     metrics: tuple[PluginRef, ...] = ()
     exporters: tuple[PluginRef, ...] = ()
     hooks: tuple[PluginRef, ...] = ()

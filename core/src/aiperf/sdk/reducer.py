@@ -194,7 +194,9 @@ def plugins_used(plan: Plan, shadowed: Mapping[str, Sequence[str]] = MappingProx
     from aiperf.sdk.summary import PluginUsed  # not in the parent of a run, which imports this module early
 
     chosen = plan.plugins
-    single = (chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy, chosen.configuration)
+    single = (
+        chosen.tokenizer, chosen.grader, chosen.ui, chosen.engine, chosen.url_strategy, chosen.configuration, chosen.scenario,
+    )  # fmt: skip
     refs = [chosen.endpoint, chosen.transport, chosen.dataset, *(ref for ref in single if ref is not None)]
     refs += [chosen.samplers[plan.data.sampling]] if plan.data.sampling in chosen.samplers else []
     refs += [*chosen.schedules.values(), *chosen.arrivals.values(), *chosen.ramps.values()]

@@ -11,20 +11,18 @@ from typing import Any
 from msgspec import Struct, field
 
 from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.scenario import ScenarioVerdict
 from aiperf.sdk.statistics import percentile
 from aiperf.sdk.table import SummaryTable
 from aiperf.sdk.verdict import Finding
 
 STATISTICS = ("avg", "min", "max", "sum", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "std")
 """Statistics of a distribution, in the order of the files; ``count`` stands beside them."""
-
-
 USUAL_ENDS = frozenset((
     "stop", "end_turn", "eos", "eos_token", "stop_sequence", "completed", "length", "max_tokens", "max_output_tokens",
     "tool_calls", "tool_use", "function_call", "pause_turn",
 ))  # fmt: skip
-"""Reasons of an answer's end, in lower case, that servers give where nothing is amiss: it was over, it was as long as asked
-for, it calls a tool."""
+"""Reasons of an answer's end, in lower case, that servers give where nothing is amiss."""
 _ENTRY = ("avg", "p1", "p5", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "min", "max", "std", "count", "censored", "sum")
 _PERCENTILES = tuple(name for name in _ENTRY if percentile(name) is not None)
 
@@ -43,9 +41,8 @@ class Result(Struct, frozen=True):
     *stats* has the keys of STATISTICS and ``count`` for a distribution, ``avg`` alone for anything else; and percentiles that
     were asked for, such as ``p99.9``.
     counts: counts by name in place of statistics, of a :class:`aiperf.sdk.metric.PluginFold`.
-    interval: the confidence interval of the mean, where such a fold gives one.
-    lower, upper: bounds of the same, where merged reads hide when some content came.  Of lists, each of *stats* but mean, sum
-    and deviation is then their midpoint.
+    interval: the confidence interval of the mean, where such a fold gives one.  lower, upper: bounds of the same, where merged
+    reads hide when some content came; of lists, each of *stats* but mean, sum and deviation is then their midpoint.
     """
 
     tag: str
@@ -385,6 +382,7 @@ class Summary(Struct, frozen=True):
     telemetry: samples taken beside the load, by source.
     tables: of the plugins of the category tables, in their order.  directory: of the run's files, as an absolute path; "" in a
     summary that was not made from a run's directory.  study_id: of the study that the run is a part of, "" for a run by itself.
+    scenario: the verdict of the run's scenario, None without one.  provenance: where a data set with a name came from.
     """
 
     run_id: str
@@ -423,6 +421,8 @@ class Summary(Struct, frozen=True):
     study_id: str = ""
     groups: tuple[GroupSummary, ...] = ()
     ungraded: tuple[UngradedAnswer, ...] = ()
+    scenario: ScenarioVerdict | None = None
+    provenance: dict[str, Any] = {}
 
 
 SURVIVOR_SHARE = 0.01

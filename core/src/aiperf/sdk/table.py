@@ -31,7 +31,7 @@ TAKEN = frozenset((
     "aiperf_version", "benchmark_id", "delivered_load", "end_time", "error_summary", "incomplete_reason", "input_config",
     "is_complete", "measurement", "observation_window", "outcomes", "phases", "plugins", "run_info", "schema_version",
     "start_time", "survival", "tables", "telemetry", "telemetry_data", "urls", "was_cancelled", "warmup_metrics", "warnings",
-    "finish_reasons", "failures", "lost", "dataset", "groups",
+    "finish_reasons", "failures", "lost", "dataset", "groups", "metadata",
 ))  # fmt: skip
 """Keys of the summary JSON beside the tags of metrics: no table has one of these names."""
 

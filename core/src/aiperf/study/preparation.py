@@ -126,8 +126,10 @@ class Preparation:
     def _validate_one(self, cell: StudyCell) -> None:
         draft = Draft(self._unpiped(self.request.settings_of(cell)), self.request.registry)
         parts = configure.validated(draft)
-        if not self.settings:
-            self.plan = configure.assembled(draft, parts)
+        if not self.settings or parts.plugins.scenario is not None:
+            plan = configure.ruled(draft, configure.assembled(draft, parts))
+            draft.refuse_if_any()
+            self.plan = self.plan if self.settings else plan
         index = cell.index
         self.settings[index], self.phases[index], self.sources[index] = draft.settings, parts.phases, parts.source.path
 

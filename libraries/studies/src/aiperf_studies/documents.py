@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 from aiperf.sdk.exporter import visible
-from aiperf.sdk.study import Setting, Study
+from aiperf.sdk.scenario import joined
+from aiperf.sdk.study import Setting, Study, StudyRun
 from aiperf.sdk.verdict import Finding
 
 from aiperf_studies.best import best_cells, feasible_cells, pareto_cells
@@ -46,7 +47,7 @@ def aggregate_document(study: Study, cell: CellNumbers) -> dict[str, Any]:
     if study.sweeps:
         metadata |= {"variation_label": cell.cell.label, "variation_values": cell.cell.parameters, "sweep_mode": study.order}
         metadata["cell"] = {"index": cell.cell.index, "name": cell.cell.name}
-    metadata |= _what_to_know(study, [cell])
+    metadata |= _what_to_know(study, [cell]) | _scenario(cell.good)
     return {"schema_version": SCHEMA_VERSION, "aiperf_version": study.version, "metadata": metadata, "metrics": cell.rows}
 
 
@@ -75,6 +76,7 @@ def sweep_document(study: Study, cells: Sequence[CellNumbers]) -> dict[str, Any]
             **({"objectives": objectives} if objectives else {}),
             **({"sla_constraints": _constraints(study, cells)} if study.sla_filters else {}),
             **_what_to_know(study, cells),
+            **_scenario([run for cell in cells for run in cell.good]),
         },
         "per_combination_metrics": [
             {
@@ -138,6 +140,11 @@ def _what_to_know(study: Study, cells: Sequence[CellNumbers]) -> dict[str, Any]:
     elif study.reason:
         told["ended_early"] = study.reason
     return told
+
+
+def _scenario(runs: Sequence[StudyRun]) -> dict[str, Any]:
+    """What the scenario of the successful runs says of them together."""
+    return joined([run.summary.scenario for run in runs if run.summary is not None])
 
 
 def suspects_of(cell: CellNumbers) -> list[dict[str, Any]]:

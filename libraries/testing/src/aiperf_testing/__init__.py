@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from aiperf_testing.ramps import RampContract
     from aiperf_testing.reducers import ReducerContract
     from aiperf_testing.samplers import SamplerContract
+    from aiperf_testing.scenarios import ScenarioContract, asked_for
     from aiperf_testing.schedules import ScheduleContract
     from aiperf_testing.senders import SendingExporterContract, SendingStudyExporterContract
     from aiperf_testing.series import SeriesContract
@@ -92,6 +93,7 @@ _WHERE = {
     "ramps": ("RampContract",),
     "reducers": ("ReducerContract",),
     "samplers": ("SamplerContract",),
+    "scenarios": ("ScenarioContract", "asked_for"),
     "schedules": ("ScheduleContract",),
     "senders": ("SendingExporterContract", "SendingStudyExporterContract"),
     "series": ("SeriesContract",),
@@ -153,6 +155,7 @@ __all__ = [
     "ReducerContract",
     "RunMetricContract",
     "SamplerContract",
+    "ScenarioContract",
     "ScheduleContract",
     "Scripted",
     "ScriptedFeed",
@@ -175,6 +178,7 @@ __all__ = [
     "Words",
     "absent",
     "answer",
+    "asked_for",
     "check_row",
     "full_snapshot",
     "sample_batch",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from aiperf import ErrorDetails, Measurement, Result, Summary, Target
+from aiperf.sdk.scenario import ScenarioVerdict
 from aiperf.sdk.summary import (
     Arrivals,
     DeliveredLoad,
@@ -256,6 +257,14 @@ def test_requests_are_told_by_what_became_of_them():
 
 def test_a_trustworthy_verdict_is_the_last_line():
     assert render(SUMMARY, 140).splitlines()[-1] == "Verdict: trustworthy"
+
+
+def test_a_scenario_says_whether_the_run_counts_and_why_not():
+    good = render(replace(SUMMARY, scenario=ScenarioVerdict("mine", True)), 140)
+    assert "\nScenario mine: the run counts\n" in good
+    verdict = ScenarioVerdict("mine", False, ("late", "short"), ("it began late",))
+    bad = render(replace(SUMMARY, scenario=verdict), 140)
+    assert "\nScenario mine: the run doesn't count: late, short\n  - it began late\n" in bad
 
 
 def test_a_run_that_nothing_has_judged_is_not_called_trustworthy():

@@ -5,6 +5,7 @@ from importlib.resources import files
 import jsonschema
 import pytest
 from aiperf import ErrorDetails, Finding, FindingLevel, Measurement, Result, Summary, Target
+from aiperf.sdk.scenario import ScenarioVerdict
 from aiperf.sdk.summary import (
     Arrivals,
     DeliveredLoad,
@@ -93,6 +94,7 @@ def test_every_field_there_can_be_is_in_the_schema(tmp_path):
         survival={"request_latency": Result("request_latency", "", "ms", survived)},
         telemetry=(SourceSummary("vitals", "acme-vitals", "1.3.0", 0.5, 7, 1, 2), GPUS), finish_reasons={"stop": 20, "odd": 5},
         tables=(SummaryTable("queues", "Queues", (TableColumn("engine"),), (("a",),), ("shared",), package="acme 1.2"),),
+        provenance={"source_type": "public_dataset"},
     )  # fmt: skip
     content = written(tmp_path, full)
     assert content.keys() - full.results.keys() - {"queues"} == SCHEMA["properties"].keys()
@@ -116,6 +118,15 @@ def test_what_is_ours_has_a_shape_too(tmp_path, field, wrong):
     content = written(tmp_path, SUMMARY)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(content | {field: wrong}, SCHEMA)
+
+
+def test_a_scenarios_keys_stand_in_metadata_and_beside_the_metrics(tmp_path):
+    assert "metadata" not in written(tmp_path, SUMMARY)
+    verdict = ScenarioVerdict("mine", False, ("late",), metadata={"scenario": "mine", "counts": False}, fields={"late": ["a"]})
+    content = written(tmp_path, replace(SUMMARY, scenario=verdict, provenance={"loader": "sharegpt"}))
+    jsonschema.validate(content, SCHEMA)
+    assert content["metadata"] == {"dataset": {"loader": "sharegpt"}, "scenario": "mine", "counts": False}
+    assert (content["schema_version"], content["late"]) == ("1.5", ["a"])
 
 
 def test_keys_come_in_the_references_order_and_other_metrics_last_by_tag(tmp_path):

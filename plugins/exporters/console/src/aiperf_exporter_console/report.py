@@ -63,7 +63,8 @@ def report(
     rest = [one for one in found if one not in printed]
     blocks = (
         *head, *(drawn(one, look, width, columns) for one in printed), _left_out(rest, width),
-        *more, _warnings(summary, look, width), _about(summary, width), measured, _footer(summary),
+        *more, _warnings(summary, look, width), _about(summary, width), measured, _scenario(summary, look, width),
+        _footer(summary),
         [*(in_short(summary, width, columns) if screen else ()), *(() if suspect else verdict)],
     )  # fmt: skip
     return "\n\n".join("\n".join(block) for block in map(list, blocks) if block) + "\n"
@@ -93,6 +94,18 @@ def _verdict(summary: Summary, look: Look, width: int) -> Iterator[str]:
         yield from wrap(clean(reason), width, first="  - ", indent="    ")
 
 
+def _scenario(summary: Summary, look: Look, width: int) -> Iterator[str]:
+    """Whether the run counts for its scenario, and what that says of it."""
+    verdict = summary.scenario
+    if verdict is not None:
+        counts = "the run counts" if verdict.valid else f"the run doesn't count: {', '.join(verdict.reasons)}"
+        first, *rest = wrap(clean(f"Scenario {verdict.title}: {counts}"), width, indent="  ")
+        yield (look.good if verdict.valid else look.bad)(first)
+        yield from rest
+        for note in verdict.notes:
+            yield from wrap(clean(note), width, first="  - ", indent="    ")
+
+
 def _incomplete(summary: Summary, look: Look, width: int) -> Iterator[str]:
     if not summary.complete:
         yield look.bad("INCOMPLETE RESULTS")
@@ -116,11 +129,6 @@ def _errors(errors: Sequence[ErrorCount], look: Look, width: int) -> Iterator[st
         yield f"Further kinds of error stand in the JSON; the first {_ERRORS} are shown."
 
 
-
-
-
-
-
 def _urls(summary: Summary, look: Look, width: int) -> Iterator[str]:
     """One row for each of several servers."""
     if not summary.urls:
@@ -140,8 +148,6 @@ def _warnings(summary: Summary, look: Look, width: int) -> Iterator[str]:
         yield look.bold("Warnings")
     for warning in summary.warnings:
         yield from wrap(clean(warning), width, first="  - ", indent="    ")
-
-
 
 
 def _about(summary: Summary, width: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The document: the reference's field names in its order, schema version 1.4, then what is ours."""
+"""The document: the reference's field names in its order, schema version 1.4 (1.5 with a scenario), then what is ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from aiperf.sdk.summary import ErrorCount, GroupSummary, PhaseSummary, SourceSum
 from aiperf.sdk.table import SummaryTable
 from aiperf_gpus import has_gpus, telemetry_data
 
-SCHEMA_VERSION = "1.4"
+SCHEMA_VERSION, SCENARIO_SCHEMA_VERSION = "1.4", "1.5"
+"""Without and with a scenario, whose keys the later one has."""
 
 _FIRST = (
     "request_throughput", "request_latency", "request_count", "time_to_first_token", "time_to_second_token",
@@ -30,7 +31,7 @@ def document(summary: Summary) -> dict[str, Any]:
     """Everything in the summary, in the file's order; what is absent has no key."""
     results = summary.results
     fields: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": SCHEMA_VERSION if summary.scenario is None else SCENARIO_SCHEMA_VERSION,
         "aiperf_version": summary.version,
         "benchmark_id": summary.run_id,
         **statistics({tag: results[tag] for tag in _FIRST if tag in results}),
@@ -43,6 +44,7 @@ def document(summary: Summary) -> dict[str, Any]:
         "start_time": iso(summary.start_ns),
         "end_time": iso(summary.end_ns),
         "warmup_metrics": _warmup(summary.phases),
+        "metadata": _metadata(summary) or None,
         "observation_window": _seconds(summary.observation_window_s),
         "delivered_load": _present(summary.delivered),
         "measurement": _present(summary.measurement),
@@ -59,6 +61,7 @@ def document(summary: Summary) -> dict[str, Any]:
         "plugins": {"kernel": summary.version, "used": [_present(plugin) for plugin in summary.plugins]},
         "warnings": list(summary.warnings) or None,
         **{name: summary.extra[name] for name in sorted(summary.extra)},
+        **({} if summary.scenario is None else summary.scenario.fields),
     }
     found = {name: value for name, value in fields.items() if value is not None}
     rest = {tag: results[tag] for tag in sorted(results) if tag not in found}
@@ -78,6 +81,12 @@ def iso(wall_ns: int) -> str:
 def _run_info(summary: Summary) -> dict[str, Any]:
     info = {"benchmark_id": summary.run_id, "random_seed": summary.seed, "trial": 0, "cli_command": summary.command}
     return {name: value for name, value in info.items() if value is not None}
+
+
+def _metadata(summary: Summary) -> dict[str, Any]:
+    """What a scenario says of the run, and where a data set with a name came from."""
+    dataset = {"dataset": summary.provenance} if summary.provenance else {}
+    return {**dataset, **({} if summary.scenario is None else summary.scenario.metadata)}
 
 
 def _error(one: ErrorCount) -> dict[str, Any]:

@@ -45,7 +45,7 @@ OTHER_TOOLS = {
     **_each("--service-kind --api", "name the API with --endpoint-type, and the server with -u"),
     **_each("--headers", "use --header NAME:VALUE, once for each"),
     **_each("--timeout --request-timeout", "use --request-timeout-seconds"),
-    **_each("--disable-stream --no-stream --no-streaming", "leave --streaming out: answers come whole without it"),
+    **_each("--disable-stream --no-stream", "leave --streaming out: answers come whole without it"),
     **_each("--disable-ssl-verify --no-verify --skip-tls-verify --no-check-certificate", "use --insecure"),
     **_each("--profile", "use --server-profiler, which starts and stops the server's profiler"),
     # data
@@ -104,7 +104,7 @@ LATER_OPTIONS = {
     ),
     **_later(
         "the replay of agents' traces",
-        "--scenario --unsafe-override --agentic-cache-warmup-duration --agentic-warmup-grace-period --burst-phase-starts"
+        "--agentic-cache-warmup-duration --agentic-warmup-grace-period --burst-phase-starts"
         " --trajectory-start-min-ratio --trajectory-start-max-ratio --trace-idle-gap-cap-seconds --system-idle-gap-cap-seconds"
         " --ignore-trace-delays --use-think-time-only --max-context-length --hf-weka-dataset"
         " --allow-dataset-wrap --warmup-requests-per-lane --weka-nested-timestamp-basis",

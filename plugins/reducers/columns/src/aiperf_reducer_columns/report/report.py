@@ -42,6 +42,7 @@ from aiperf_reducer_columns.report.evidence import (
     read_loops,
 )
 from aiperf_reducer_columns.report.kept import Kept
+from aiperf_reducer_columns.report.scenarios import provenance, ruled, source_facts
 from aiperf_reducer_columns.report.tables import tables
 from aiperf_reducer_columns.report.unsent import due_from, due_times, unsent_rows
 from aiperf_reducer_columns.report.verdicts import concluded, findings, sentences
@@ -200,9 +201,8 @@ class Merging:
         reasons = [ended.incomplete] if ended.incomplete is not None else []
         reasons += self._unseen() if ended.cancelled or self.end is None else []
         reasons += [f"requests are lost: {'; '.join(self.lost)}"] if self.lost else []
-        if not reasons and outcome.unfinished:
-            reasons = [f"{outcome.unfinished} requests have no end"]
-        extra = {"failures": list(dict.fromkeys(self.failures)), "lost": self.lost, "dataset": plan.data.facts}
+        reasons = reasons or ([f"{outcome.unfinished} requests have no end"] if outcome.unfinished else [])
+        extra = {"failures": list(dict.fromkeys(self.failures)), "lost": self.lost, "dataset": source_facts(plan)}
         lateness = merged_buckets(part.lateness for part in self.parts)
         loops = read_loops(self.events, {each.index for each in plan.load.phases if each.kind == "profiling"})
         measured = measurement(
@@ -223,7 +223,7 @@ class Merging:
             survival=survived, slices=slices, urls=urls, groups=tuple(self.by_text.made),
             ungraded=tuple(least(each for part in self.parts for each in part.ungraded)),
             slice_duration_s=None if plan.output.slice_ns is None else plan.output.slice_ns / 1e9,
-            telemetry=self._telemetry,
+            telemetry=self._telemetry, provenance=provenance(plan),
             observation_window_s=_seconds(end - begin), benchmark_duration_s=_duration_s(counts),
             warnings=tuple(dict.fromkeys([*ended.warnings, *self.warnings, *late, *self.failures])),
             run_warnings=ended.warnings, extra={name: told for name, told in extra.items() if told},
@@ -261,7 +261,8 @@ class Merging:
         found = findings(self.plan, replace(known, summary=summary), failures.append)
         lacking = "a verdict failed, see the warnings" if failures else None if self.plan.plugins.verdicts else _NO_VERDICTS
         more = [*summary.run_warnings, *self.warnings, *sentences(found, FindingLevel.ADVICE), *failures, *summary.warnings]
-        return replace(summary, measurement=concluded(summary, found, lacking), warnings=tuple(dict.fromkeys(more)))
+        summary = replace(summary, measurement=concluded(summary, found, lacking), warnings=tuple(dict.fromkeys(more)))
+        return ruled(self.plan, replace(known, summary=summary), {*TAKEN, *self.catalogue.metrics})
 
     def _accounts_for(self, phase: PhasePlan) -> bool:
         """Whether every request of the phase that was sent is known: by number, or because the shard has noted its end.
