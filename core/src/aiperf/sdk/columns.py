@@ -141,9 +141,10 @@ TREE_COLUMNS = ("stream", "depth", "parent")
 """Columns of batches of a data set with trees alone: the number of the request's stream, 0 for the root's; how deep it is, 0
 for the root; the number of the stream that started it, -1 for none.  ``turn`` is counted in the stream there, and
 ``conversation_id`` and ``session_id`` are the stream's."""
-TREE_TEXTS = ("parent_id", "root_id")
+TREE_TEXTS = ("parent_id", "root_id", "depth", "position")
 """Texts of such batches: the ``session_id`` of the stream that started it, None for the root and for what began before its
-parent's first turn; and that of the root."""
+parent's first turn; that of the root; the depth; and ``root first``, ``root later``, ``child first`` or ``child later``: whose
+turn it is, and whether it is the stream's first."""
 TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error", "finish_reason", "task")
 """Texts of every batch; ``error`` is the JSON of ErrorDetails; ``finish_reason`` as the server sent it, the different ones of
 several answers to a request joined with ``", "``; ``task`` that of the turn, None where the data set gives none."""

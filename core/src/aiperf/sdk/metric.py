@@ -204,8 +204,9 @@ class MetricDeclaration:
     watched: computed only while somebody looks at live numbers; *hidden*, and no other metric needs it.
     rises, falls: columns, and metrics in *needs*, that make the value greater, or smaller, the greater they are.  Where one of
     them is an estimate, because reads were merged, the value then has bounds.
-    by: texts of a batch (``task``, ``model``, or one of the endpoint's ``texts``) for whose values the metric is given, too, in
-    ``Summary.groups``.  A RunMetric is computed of the requests with that value; results of an Analysis are absent there.
+    by: texts of a batch (``task``, ``model``, ``depth``, or one of the endpoint's ``texts``) for whose values the metric is
+    given, too, in ``Summary.groups``.  A RunMetric is computed of the requests with that value; results of an Analysis are
+    absent there.
     group_tags: by text in *by*, a tag with ``{key}`` under which the results of a phase have each group's result as well:
     ``{"task": "accuracy.task.{key}"}``.
     """
@@ -406,7 +407,8 @@ class RunDistribution(RunMetric):
 class Analysis(MetricDeclaration):
     """Results that need the values of all requests together, such as curves over time.
 
-    keeps: columns of the kernel, or names in *needs*, that the kernel stores for each sent request, failed ones included.
+    keeps: columns of the kernel, or names in *needs*, that the kernel stores for each sent request, failed ones included.  With
+    one of ``TREE_COLUMNS`` the analysis is made of runs with trees alone.
     lists: columns with a list per request, stored within the kernel's budget.
     gives: tags of its results that run metrics may need.
     *unit* and *title* are unused: each result has its own.

@@ -6,18 +6,23 @@ reducers together.  Where there are more, none is kept: the number of reducers c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from aiperf.sdk.columns import Column, Floats, Ints, Ragged, RecordBatch
+from aiperf.sdk.trees import PlannedTree
 
 HELD_ROWS = 16_384
 """Requests in memory; more go to a file."""
 LISTED = 1_000_000
 """Elements of lists that are kept, at most."""
+
+
+def _unknown_tree(entry: int) -> PlannedTree:
+    return PlannedTree()
 
 
 class RawValueCollector:
@@ -73,10 +78,14 @@ class RawValueCollector:
 class RawValues:
     """The values for one analysis of one phase from all reducers, request by request, in no particular order.
 
-    Times are in ns since the run's start; NaN is absent.
+    Times are in ns since the run's start; NaN is absent.  tree: what an entry of the data set plans, by its number; a tree
+    without streams where that isn't known.
     """
 
-    def __init__(self, states: Sequence[bytes], percentiles: Sequence[float] = ()) -> None:
+    def __init__(
+        self, states: Sequence[bytes], percentiles: Sequence[float] = (), tree: Callable[[int], PlannedTree] | None = None
+    ) -> None:
+        self.tree = tree or _unknown_tree
         self.percentiles = tuple(percentiles)
         """Percentiles that the user asked for, ascending: results have them beside their own, each ``pNN`` once."""
         kind = tuple[str, tuple[str, ...], tuple[str, ...], int, dict[str, tuple[bytes, bytes]]]

@@ -71,6 +71,16 @@ class Stream(Struct, frozen=True, omit_defaults=True):
         return self.first + self.turns
 
 
+class PlannedTree(Struct, frozen=True):
+    """What an entry of a data set plans: its streams, and by place the think time before each turn in ns.
+
+    A conversation that starts no others is one stream.
+    """
+
+    streams: tuple[Stream, ...] = ()
+    delays_ns: tuple[int, ...] = ()
+
+
 def fork_of(streams: Sequence[Stream], number: int) -> int | None:
     """The place of the turn whose history, with its answer, the stream *number* begins with; None where it begins anew."""
     stream = streams[number]
@@ -212,4 +222,6 @@ class TreeBuilder:
         return tuple(made)
 
 
-__all__ = ["Branch", "Pause", "Stream", "TreeBuilder", "authored", "faults", "fork_of", "said_before", "stream_at"]
+__all__ = [
+    "Branch", "Pause", "PlannedTree", "Stream", "TreeBuilder", "authored", "faults", "fork_of", "said_before", "stream_at",
+]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from aiperf.rundir import journal
-from aiperf.sdk.columns import NUMBERS, Column, Ragged, RecordBatch, ragged
+from aiperf.sdk.columns import NUMBERS, TREE_COLUMNS, Column, Ragged, RecordBatch, ragged
 from aiperf.sdk.metric import Metric
 
 _TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "finish_reason")
@@ -214,7 +214,7 @@ def busy_batch(count: int = 60) -> RecordBatch:
 
 def absent(batch: RecordBatch) -> RecordBatch:
     """The same requests with only their identities known."""
-    known = ("n", "session", "turn", "entry", "phase", "outcome", "shard", "request", "url", "model")
+    known = ("n", "session", "turn", "entry", "phase", "outcome", "shard", "request", "url", "model", *TREE_COLUMNS)
     none: list[list[float]] = [[] for _ in range(len(batch))]
     columns: dict[str, Column] = {
         name: column if name in known else ragged(none, none) if isinstance(column, Ragged) else np.full(len(batch), np.nan)

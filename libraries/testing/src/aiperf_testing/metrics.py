@@ -22,6 +22,7 @@ from aiperf.sdk.metric import (  # isort: skip
 from aiperf.sdk.raw_values import RawValueCollector, RawValues
 from aiperf.sdk.statistics import percentile
 from aiperf.sdk.summary import Result
+from aiperf.sdk.trees import PlannedTree
 
 from aiperf_testing.batches import absent, assert_same, columns_of, sample_batch, taken
 from aiperf_testing.findings import shown, unlike
@@ -322,6 +323,10 @@ class AnalysisContract:
         """The requests of the tests."""
         return sample_batch(numbers=_numbers(self.metric, self.needed))
 
+    def tree(self, entry: int) -> PlannedTree:
+        """What an entry of the data set plans, for an analysis of trees, whose batch has TREE_COLUMNS."""
+        return PlannedTree()
+
     def _results(self, directory: Path, *batches: RecordBatch, percentiles: Sequence[float] = ()) -> list[list[Result]]:
         """Results of the batches, each from its own reducer: for the run, its first half, and an empty window."""
         directory.mkdir(exist_ok=True)
@@ -331,7 +336,7 @@ class AnalysisContract:
             keeper.add(batch, columns_of(self.needed, batch))
             states.append(keeper.dump())
         end = float(np.nanmax(self.batch()["ended_ns"]))
-        windows = self.metric.results(RawValues(states, percentiles), self._windows(end))
+        windows = self.metric.results(RawValues(states, percentiles, self.tree), self._windows(end))
         return [sorted(results, key=lambda result: result.tag) for results in windows]
 
     def _windows(self, end: float) -> Sequence[tuple[float, float]]:

@@ -36,6 +36,7 @@ class TimeToFirstToken(Metric):
     since = "started_ns"
     early = True
     rises = ("first_token_ns",)
+    by = ("depth", "position")
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["first_token_ns"] - batch["started_ns"]
@@ -100,6 +101,7 @@ class RequestLatency(Metric):
     headline = 3
     adjusted = True
     since = "started_ns"
+    by = ("depth", "position")
 
     def column(self, batch: RecordBatch) -> Column:
         return batch["last_token_ns"] - batch["started_ns"]

@@ -49,9 +49,14 @@ class TreeRows:
             self._parents.append(journal.stream_id(prefix, session, stream.parent) if told else None)
         table = np.array(rows, dtype=np.float64).reshape(-1, 4)
         self.columns: dict[str, Column] = {"turn": table[:, 0], **dict(zip(TREE_COLUMNS, table.T[1:], strict=True))}
+        self._depths = [depth for _, _, depth, _ in rows]
+        self._positions = [f"{'child' if depth else 'root'} {'later' if turn else 'first'}" for turn, _, depth, _ in rows]
 
     @property
     def texts(self) -> dict[str, Sequence[str | None]]:
         """By name, one for each request."""
-        parent, root = TREE_TEXTS
-        return {"conversation_id": self._names, "session_id": self._ids, parent: self._parents, root: self._roots}
+        parent, root, depth, position = TREE_TEXTS
+        return {
+            "conversation_id": self._names, "session_id": self._ids, parent: self._parents, root: self._roots,
+            depth: list(map(str, self._depths)), position: self._positions,
+        }  # fmt: skip

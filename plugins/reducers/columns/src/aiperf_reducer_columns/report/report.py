@@ -42,6 +42,7 @@ from aiperf_reducer_columns.report.evidence import (
     read_loops,
 )
 from aiperf_reducer_columns.report.kept import Kept
+from aiperf_reducer_columns.report.planned_trees import PlannedTrees
 from aiperf_reducer_columns.report.scenarios import provenance, ruled, source_facts
 from aiperf_reducer_columns.report.tables import tables
 from aiperf_reducer_columns.report.unsent import due_from, due_times, unsent_rows
@@ -177,7 +178,8 @@ class Merging:
         self.plugin_folds = self.by_text.plugin_folds
         self.phase_folds = {phase.index: self.plugin_folds.results(phase.index).get(0, {}) for phase in plan.load.phases}
         self.catalogue.switch_off(self.plugin_folds.off)
-        self.analyses = Analyses(self.catalogue, [state for part in self.parts for state in part.raw_values], plan.output)
+        states = [state for part in self.parts for state in part.raw_values]
+        self.analyses = Analyses(self.catalogue, states, plan.output, PlannedTrees(self.journal).of)
         self.lost = [sentence for part in self.parts for sentence in part.lost]
         if missing := sum(part.missing for part in self.parts):
             sent = missing + sum(sum(counts.outcomes.values()) for counts in self.counts.values())

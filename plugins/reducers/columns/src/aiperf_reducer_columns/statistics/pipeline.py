@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from aiperf.parts import journal
-from aiperf.sdk.columns import BOUND_COLUMNS, POLL_GAP, Bounds, Column, Floats, Ragged, RecordBatch
+from aiperf.sdk.columns import BOUND_COLUMNS, POLL_GAP, TREE_COLUMNS, Bounds, Column, Floats, Ragged, RecordBatch
 from aiperf.sdk.metric import Analysis, Metric, MetricDeclaration, Over
 from aiperf.sdk.raw_values import RawValueCollector
 from msgspec.structs import astuple
@@ -29,6 +29,7 @@ column POLL_GAP of good requests (ns)."""
 
 SEEN, CENSORED = "·seen", "·censored"
 """Suffixes of a metric's tag, for requests cut off in flight: values that are known; durations so far of the others."""
+_TREES = frozenset(TREE_COLUMNS)
 _CUT_OFF = (journal.ABORTED, journal.UNFINISHED)
 
 
@@ -153,6 +154,8 @@ class Pipeline:
         """Fold the values by slice, URL and text."""
         own = self._plugin_folds.kinds
         for grouping in self._groupings.get(phase, ()):
+            if isinstance(grouping, ByText) and grouping.text not in batch.texts:
+                continue
             wanted = grouping.tags if grouping.tags is not None else batch.values.keys()
             values = {tag: column for tag, column in batch.values.items() if tag in wanted and tag not in own}
             key, begin_ns = (phase, grouping.name), self.begins_ns.get(phase, 0.0)
@@ -185,7 +188,7 @@ class Pipeline:
     def _collect(self, phase: int, batch: RecordBatch) -> None:
         """Collect the values of each request that analyses read."""
         for tag, analysis in self._analyses.items():
-            if tag in self.off or _lacks(analysis, batch, batch.values):
+            if tag in self.off or _lacks(analysis, batch, batch.values) or (_of_trees(analysis) and not _has_trees(batch)):
                 continue
             if (phase, tag) not in self._collectors:
                 path = self._spool / f"fold-{self._owner}-{phase}-{tag}"
@@ -223,6 +226,15 @@ class Pipeline:
 def _lacks(metric: MetricDeclaration, batch: RecordBatch, values: Mapping[str, Column]) -> bool:
     """Whether something that the metric needs failed, or isn't there."""
     return any(need not in values and need not in batch.columns for need in metric.needs)
+
+
+def _of_trees(analysis: Analysis) -> bool:
+    """Whether the analysis is made of runs with trees alone."""
+    return not _TREES.isdisjoint(analysis.keeps)
+
+
+def _has_trees(batch: RecordBatch) -> bool:
+    return batch.columns.keys() >= _TREES
 
 
 def _checked(column: Column, rows: Any) -> Column:

@@ -13,6 +13,7 @@ from aiperf.sdk.plan import OutputPlan
 from aiperf.sdk.raw_values import RawValues
 from aiperf.sdk.statistics import percentile_name
 from aiperf.sdk.summary import Result, SeriesSummary
+from aiperf.sdk.trees import PlannedTree
 from msgspec.structs import replace
 
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
@@ -263,10 +264,16 @@ def _result(metric: MetricDeclaration, stats: dict[str, float]) -> Result:
 
 
 class Analyses:
-    """Results of analyses, for phases and parts of them.  *states*: (phase, tag, state) of the raw values of each reducer."""
+    """Results of analyses, for phases and parts of them.
 
-    def __init__(self, catalogue: Catalogue, states: Iterable[tuple[int, str, bytes]], output: OutputPlan) -> None:
-        self._catalogue, self._percentiles = catalogue, output.asked_percentiles
+    *states*: (phase, tag, state) of the raw values of each reducer.  *tree*: what an entry of the data set plans.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, states: Iterable[tuple[int, str, bytes]], output: OutputPlan,
+        tree: Callable[[int], PlannedTree] | None = None,
+    ) -> None:  # fmt: skip
+        self._catalogue, self._percentiles, self._tree = catalogue, output.asked_percentiles, tree
         self._states: dict[int, dict[str, list[bytes]]] = {}
         for phase, tag, state in states:
             self._states.setdefault(phase, {}).setdefault(tag, []).append(state)
@@ -279,7 +286,7 @@ class Analyses:
             analysis = self._catalogue.metrics.get(tag)
             if not isinstance(analysis, Analysis):
                 continue
-            kept = RawValues(states, self._percentiles)
+            kept = RawValues(states, self._percentiles, self._tree)
             with self._catalogue.isolated(tag, self.warnings.append):
                 for window, results in zip(by_window, analysis.results(kept, windows), strict=True):
                     window |= {result.tag: result for result in results}
