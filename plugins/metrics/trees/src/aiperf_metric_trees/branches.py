@@ -40,7 +40,7 @@ def _end(tree: Tree, number: int) -> str:
 
 
 def _joins(tree: Tree, waits: Waits, number: int) -> Counter[str]:
-    """Of the joins of a stream: whether it had to wait, and whether it went on."""
+    """How often the stream had to wait for a join, and how each wait ended."""
     counts: Counter[str] = Counter()
     sent = {each.turn: each for each in tree.streams[number]}
     for turn in {branch.joins for branch in tree.plan.streams[number].branches if branch.joins}:

@@ -40,7 +40,7 @@ def ages_of(tree: Tree) -> Iterator[tuple[Request, str]]:
 
 
 def _origins(plan: PlannedTree) -> dict[int, tuple[int, int]]:
-    """Of each forked stream the parent, and the turn that it goes on from."""
+    """The parent of each forked stream, and the turn that it goes on from."""
     found = {}
     for number, stream in enumerate(plan.streams):
         place = fork_of(plan.streams, number)

@@ -17,7 +17,7 @@ from aiperf_metric_trees.prefixes import ages_of
 from aiperf_metric_trees.shown import DISTRIBUTIONS, counts, distribution, rate
 from aiperf_metric_trees.waiting import Waits, most_at_once
 
-_NS_PER_HOUR = 3600e9
+_HOUR_NS = 3600e9
 
 
 class _Value(NamedTuple):
@@ -76,7 +76,7 @@ class Windows:
             return
         yield counts("tree_outcomes", "Trees", {each: outcomes[each] for each in Outcome if outcomes[each]}, shown=True)
         if end > begin:
-            yield rate((outcomes[Outcome.ENDED] + outcomes[Outcome.RESUMED]) / (end - begin) * _NS_PER_HOUR)
+            yield rate((outcomes[Outcome.ENDED] + outcomes[Outcome.RESUMED]) / (end - begin) * _HOUR_NS)
         yield counts("branch_stats", "Branches", {name: self._branches[place][name] for name in NAMES}, shown=False)
 
 
