@@ -322,6 +322,18 @@ def test_a_data_set_without_tasks_has_none(tmp_path: Path) -> None:
     assert not store.tasked and store.tasks([0, 0], [0, 0]) == [None, None]
 
 
+def test_a_turn_tells_where_its_record_came_from(tmp_path: Path) -> None:
+    told: dict[str, str | int] = {"source_trace_id": "w", "source_outer_idx": 1}
+    for name in ("told", "other"):
+        (tmp_path / name).mkdir()
+    with StoreWriter(tmp_path / "told") as writer, StoreWriter(tmp_path / "other") as other:
+        writer.add(Conversation("w", (Turn(source=told), Turn())), [[HttpRequest("/", b"{}")]] * 2)
+        other.add(Conversation("c", (Turn(),)), [[HttpRequest("/", b"{}")]])
+    assert Store(tmp_path / "told").sources([0, 0], [1, 0]) == [None, told]
+    store = Store(tmp_path / "other")
+    assert not store.sourced and store.sources([0], [0]) == [None]
+
+
 def test_a_long_body_is_a_view_of_the_file(tmp_path: Path) -> None:
     long, short = bytes(range(256)) * 4096, b"{}"
     with StoreWriter(tmp_path) as writer:

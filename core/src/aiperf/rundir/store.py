@@ -68,6 +68,17 @@ class _Expectations(Struct, frozen=True):
 _decode_expectations = msgspec.msgpack.Decoder(_Expectations).decode
 
 
+class _Origin(Struct, frozen=True):
+    source: dict[str, str | int] | None = None
+
+
+class _Origins(Struct, frozen=True):
+    turns: tuple[_Origin, ...]
+
+
+_decode_origins = msgspec.msgpack.Decoder(_Origins).decode
+
+
 class Store:
     """Reads the files of a ``StoreWriter``.  *path*: of ``--endpoint``, for a process that sends requests.
 
@@ -151,6 +162,7 @@ class Store:
         self.max_turns, self._models, self._media, self.graded = about.max_turns, about.models, about.media, about.graded
         self._width, self.counts_add_up = about.turn_fields, about.counts_add_up
         self.repeats, self.settings, self.tasked, self.trees = about.repeats, about.settings, about.tasked, about.trees
+        self.sourced = about.sourced
         self._rows = len(self._entries) // ENTRY
         self._places = self._places if places is None else places
         if self._ready is None:
@@ -327,6 +339,16 @@ class Store:
         read, known = self._packed, dict[int, tuple[Expectation, ...]]()
         return [
             (known.get(entry) or known.setdefault(entry, _decode_expectations(read(entry)).turns))[turn].task
+            for entry, turn in zip(entries, turns, strict=True)
+        ]
+
+    def sources(self, entries: Iterable[int], turns: Iterable[int]) -> list[dict[str, str | int] | None]:
+        """Where the record of each of these turns came from, see ``Turn.source``; None where that isn't told."""
+        if not self.sourced:
+            return [None for _ in entries]
+        read, known = self._packed, dict[int, tuple[_Origin, ...]]()
+        return [
+            (known.get(entry) or known.setdefault(entry, _decode_origins(read(entry)).turns))[turn].source
             for entry, turn in zip(entries, turns, strict=True)
         ]
 

@@ -61,6 +61,7 @@ class About(Struct, frozen=True):
     settings: bool = False
     tasked: bool = False
     trees: bool = False
+    sourced: bool = False
 
 
 def mask(bits: int) -> int:

@@ -65,8 +65,9 @@ class StoreWriter:
         self._turns = self._body_end = self._conversation_end = self._flushed_bytes = self._splices_end = 0
         self._media = self._recorded = False
         self._pool = MediaWriter(directory)
-        self.graded = self.repeats = self.settings = self.tasked = self.trees = False
-        """Whether any turn has an expected answer; a number of its repeat; settings; a task; whether any entry has streams."""
+        self.graded = self.repeats = self.settings = self.tasked = self.trees = self.sourced = False
+        """Whether any turn has an expected answer; a number of its repeat; settings; a task; whether any entry has streams;
+        whether any turn has a source."""
         self.counts_add_up = False
         """Whether the run's tokenizer promises so."""
         self.entries = 0
@@ -114,6 +115,7 @@ class StoreWriter:
             self.repeats |= turn.repeat is not None
             self.settings |= bool(turn.settings)
             self.tasked |= turn.task is not None
+            self.sourced |= turn.source is not None
             tokens = input_tokens[index] if index < len(input_tokens) else turn.input_tokens
             row = (
                 self._shapes_of(requests[index]),
@@ -237,7 +239,7 @@ class StoreWriter:
 
     def _write_about(self) -> bool:
         """Write ``dataset.json``, and say whether it changed."""
-        about_turns = self.graded, self.repeats, self.settings, self.tasked, self.trees
+        about_turns = self.graded, self.repeats, self.settings, self.tasked, self.trees, self.sourced
         known = len(self._shapes), self.max_turns, self._media, bool(self._pool), *about_turns
         if known == self._about:
             return False
@@ -245,7 +247,7 @@ class StoreWriter:
         shapes = with_path(self._shapes, self._path, without_secrets(self._path or ""))
         about = About(
             shapes, self._models, self.max_turns, self._media, self.graded, TURN, self.counts_add_up, self.repeats,
-            self.settings, self.tasked, self.trees,
+            self.settings, self.tasked, self.trees, self.sourced,
         )  # fmt: skip
         private(draft).write_bytes(msgspec.json.encode(about))
         draft.replace(self._directory / "dataset.json")

@@ -312,7 +312,8 @@ class RecordBatch:
 
     *columns* are the kernel's.  *texts* have a string or None per request: those of :data:`TEXTS`; with ``--export-http-trace``
     also ``trace`` (JSON of :class:`WireTrace`), with a grader also ``grade``, :data:`ANSWER_TEXTS` where an exporter has
-    ``answers``, and where the data set has settings that yield ``settings``: as they were sent, as JSON, secrets redacted.
+    ``answers``, where the data set has settings that yield ``settings``: as they were sent, as JSON, secrets redacted, and
+    where it has sources ``source``: ``Turn.source`` as JSON.
     *valid* marks requests that count for latency and throughput; the rest failed.
 
     A batch that exporters and hooks get has its metrics, too: *values* by tag in base units (NaN absent), *metrics* their

@@ -51,7 +51,8 @@ def batch(rows: list[dict]) -> RecordBatch:
     columns |= {"outcome": column("outcome", COMPLETED), "shard": column("shard", 0)}
     columns["chunk_ns"] = ragged([[1.0]] * len(rows), [[1.0]] * len(rows))
     names = ("error", "request_id", "session_id", "conversation_id", "worker")
-    texts = {name: [row.get(name) for row in rows] for name in names}
+    told = ["source"] if any("source" in row for row in rows) else []
+    texts = {name: [row.get(name) for row in rows] for name in (*names, *told)}
     return RecordBatch(columns, np.array([row.get("valid", True) for row in rows]), texts)
 
 
@@ -83,6 +84,13 @@ def test_a_line_has_the_references_fields():
             "metrics": {},
         }
     ]  # fmt: skip
+
+
+def test_the_record_of_a_trace_is_named_in_full_or_in_part():
+    told = '{"source_trace_id":"w","source_outer_idx":1,"source_inner_idx":0,"source_kind":"weka_subagent"}'
+    lines = export([DONE | {"source": text} for text in (told, '{"source_trace_id":"w","source_outer_idx":2}', None)])
+    found = [{name: value for name, value in line["metadata"].items() if name.startswith("source_")} for line in lines]
+    assert found == [json.loads(told), {"source_trace_id": "w", "source_outer_idx": 2}, {}]
 
 
 @pytest.mark.parametrize("after_ns", [0, 1, 3_600_000_000_001, 2**52 + 1])

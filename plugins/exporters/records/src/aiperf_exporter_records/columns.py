@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import numpy as np
 from aiperf import Column, Ragged, RecordBatch, Target, Unit
 from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
@@ -25,6 +26,18 @@ _NEEDED = (
     "outcome", "n", "session", "turn", "phase", "shard", "due_ns", "started_ns", "ack_ns", "first_byte_ns", "last_byte_ns",
     "ended_ns", "reconnected", "resent",
 )  # fmt: skip
+
+
+class _Source(msgspec.Struct, frozen=True):
+    """The text ``source`` of a batch."""
+
+    source_trace_id: str | None = None
+    source_outer_idx: int | None = None
+    source_inner_idx: int | None = None
+    source_kind: str | None = None
+
+
+_read_source = msgspec.json.Decoder(_Source).decode
 
 
 class Numbers(NamedTuple):
@@ -139,9 +152,25 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
         "record_processor_id": Words(batch["shard"].astype(np.int64) % target.reducers, reducers),
         **({"parent_correlation_id": Texts(batch.texts["parent_id"])} if trees else {}),
         "root_correlation_id": Texts(batch.texts["root_id"]) if trees else sessions,
+        **_sources(batch),
         "reconnected": Texts(reconnects(batch)),
         "finish_reason": Texts(_texts(batch, "finish_reason")),
         **({REPEAT: Numbers(batch[REPEAT])} if REPEAT in batch.columns else {}),
+    }
+
+
+def _sources(batch: RecordBatch) -> dict[str, Numbers | Flags | Words | Texts]:
+    """Where each request's record came from in the trace; nothing where the data set doesn't tell."""
+    if "source" not in batch.texts:
+        return {}
+    known = [_Source() if text is None else _read_source(text) for text in batch.texts["source"]]
+    outer = [np.nan if each.source_outer_idx is None else each.source_outer_idx for each in known]
+    inner = [np.nan if each.source_inner_idx is None else each.source_inner_idx for each in known]
+    return {
+        "source_trace_id": Texts([each.source_trace_id for each in known]),
+        "source_outer_idx": Numbers(np.array(outer, dtype=np.float64)),
+        "source_inner_idx": Numbers(np.array(inner, dtype=np.float64)),
+        "source_kind": Texts([each.source_kind for each in known]),
     }
 
 

@@ -44,6 +44,10 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
     record_processor_id: str | None = None
     parent_correlation_id: Annotated[str, Meta(description="Of the conversation that started this one.")] | None = None
     root_correlation_id: str | None = None
+    source_trace_id: Annotated[str, Meta(description="Of a replayed trace, its id.")] | None = None
+    source_outer_idx: Annotated[int, Meta(description="Number of its record among those of the trace.")] | None = None
+    source_inner_idx: Annotated[int, Meta(description="Number within that record, of a subagent.")] | None = None
+    source_kind: Annotated[str, Meta(description="Of the record, such as weka_main or weka_subagent.")] | None = None
     reconnected: Reconnected | None = None
     finish_reason: Annotated[str, Meta(description="Of the answer's end, as the server sent it.")] | None = None
     repeat: Annotated[int, Meta(description="How often its problem was asked before, where it is repeated.")] | None = None

@@ -1,4 +1,4 @@
-"""What the data set says of requests: the repeat of a problem, and settings as they were sent."""
+"""What the data set says of requests: the repeat of a problem, settings as they were sent, and records they came from."""
 
 from __future__ import annotations
 
@@ -33,4 +33,10 @@ def settings(store: Store, target: TargetPlan, entries: list[int], turns: list[i
     return found
 
 
-__all__ = ["repeats", "settings"]
+def sources(store: Store, entries: list[int], turns: list[int]) -> list[str | None]:
+    """The text ``source`` of requests for these turns."""
+    found = store.sources(entries, turns)
+    return [None if source is None else msgspec.json.encode(source).decode() for source in found]
+
+
+__all__ = ["repeats", "settings", "sources"]

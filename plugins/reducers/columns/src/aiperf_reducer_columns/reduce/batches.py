@@ -24,7 +24,7 @@ from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from aiperf_reducer_columns.reduce.answer import Answer
-from aiperf_reducer_columns.reduce.asked import repeats, settings
+from aiperf_reducer_columns.reduce.asked import repeats, settings, sources
 from aiperf_reducer_columns.reduce.gaps import first_widths, instants, interval_widths
 from aiperf_reducer_columns.reduce.grading import Graded, grade_columns
 from aiperf_reducer_columns.reduce.outcomes import GRADES, Key, Outcome, read_outcomes, with_outcomes
@@ -396,6 +396,8 @@ def batch_of(
         texts["grade"] = _by_row({row: _text(grade) for row, grade in grades.items()}, count)
     if store.settings:
         texts["settings"] = lambda: settings(store, plan.target, whole("entry"), whole("turn"))
+    if store.sourced:
+        texts["source"] = lambda: sources(store, whole("entry"), whole("turn"))
     if plan.output.http_trace:
         texts["trace"] = _by_row(stored.traces, count)
     if stored.legs:
