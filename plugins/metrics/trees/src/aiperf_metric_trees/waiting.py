@@ -116,10 +116,13 @@ class Waits:
                 yield request.start_ns, max(0.0, last_ns - before.end_ns - self.delay_ns(request))
 
     def sibling_spreads(self) -> Iterator[tuple[float, float]]:
-        """When the last child of a branch of several ended, if all have, and the slowest one's time over the median."""
+        """When the last of the children behind one turn ended, if all have, and the slowest one's time over the median."""
         for stream in self.plan.streams:
+            siblings: dict[tuple[int | None, tuple[int, ...]], list[int]] = {}
             for branch in stream.branches:
-                times = [self._time(child) for child in branch.children]
+                siblings.setdefault((branch.after, branch.behind), []).extend(branch.children)
+            for children in siblings.values():
+                times = [self._time(child) for child in children]
                 known = [each for each in times if each is not None]
                 if len(known) == len(times) > 1 and (middle := median(end - start for start, end in known)):
                     yield max(end for _, end in known), max(end - start for start, end in known) / middle
