@@ -17,7 +17,7 @@ class TreeMetrics(Analysis):
     Distributions are of whole trees: begun and ended in the phase, all requests good.  The others are counted apart.
     """
 
-    tag = "trees"
+    tag = "agent_trees"
     title = "Trees"
     keeps = COLUMNS
 
