@@ -10,6 +10,7 @@ import pytest
 from aiperf import AiperfError, BadDataset, Conversation, Dataset, Turn, UsageError
 from aiperf.registry.registry import Registry
 from aiperf.sdk.descriptor import Descriptor
+from aiperf.sdk.trees import Branch, Stream, TreeBuilder
 from aiperf.testing import CommandContract, check_row
 from aiperf_command_validate import Validate
 from aiperf_command_validate.faults import MOST, Faults
@@ -564,7 +565,16 @@ class Lines(Dataset):
         for line, row in rows_of(self.context.source):
             if row["say"] == "bad":
                 raise BadDataset(f"line {line} says bad", "say something else")
-            yield Conversation(str(line), (Turn((row["say"],)),) * row.get("times", 1))
+            turns = (Turn((row["say"],)),) * row.get("times", 1)
+            yield Conversation(str(line), turns, streams=_pair(len(turns)) if row.get("starts") else ())
+
+
+def _pair(turns: int) -> tuple[Stream, ...]:
+    """A conversation that starts another behind its first turn, which has all turns but that one."""
+    tree = TreeBuilder()
+    tree.stream("root", 1)
+    tree.branch(0, Branch((tree.stream("child", turns - 1),), after=0))
+    return tree.streams()
 
 
 @pytest.fixture
@@ -586,6 +596,16 @@ def test_a_data_sets_file_is_read_to_its_end(tmp_path, formats, capsys, words, a
     given = {"file": file} if as_option else {}
     assert validate(*words, *([] if as_option else [file]), **given) == 0
     assert capsys.readouterr().out == f"{file}: some_lines: 2 conversations, 3 turns: nothing is wrong\n"
+
+
+def test_conversations_that_others_start_are_counted_apart(tmp_path, formats, capsys):
+    file = tmp_path / "said.jsonl"
+    file.write_text('{"say": "a", "times": 3, "starts": true}\n{"say": "b"}\n')
+    assert validate("dataset", file) == 0
+    said = f"{file}: some_lines: 2 conversations and 1 started by others, 4 turns: nothing is wrong\n"
+    assert capsys.readouterr().out == said
+    assert validate("dataset", file, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["started"] == 1
 
 
 def test_a_row_that_is_wrong_is_told_with_what_came_before_it(tmp_path, formats, capsys):

@@ -81,7 +81,8 @@ def _read(files: list[Path], form: str, registry: InstalledPlugins, *, as_json: 
         if content.fault is not None:
             print(content.fault)
         verdict = "nothing is wrong" if content.valid else "the rest was not read"
-        held = f"{_counted(content.conversations, 'conversation')}, {_counted(content.turns, 'turn')}"
+        others = f" and {content.started:,} started by others" if content.started else ""
+        held = f"{_counted(content.conversations, 'conversation')}{others}, {_counted(content.turns, 'turn')}"
         print(f"{content.file}: {content.format}: {held}: {verdict}")
     return 0 if content.valid else 1
 

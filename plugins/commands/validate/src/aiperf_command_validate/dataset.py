@@ -21,7 +21,11 @@ _EVERYTHING = Capabilities(
 
 
 class Read(Struct, frozen=True):
-    """*format*: the plugin that read it.  *fault*: why it could not be read to its end; None where it could."""
+    """*format*: the plugin that read it.  *fault*: why it could not be read to its end; None where it could.
+
+    started: conversations that are started by others; these come with the one that nothing starts, and are not among
+    *conversations*.
+    """
 
     file: str
     format: str
@@ -29,6 +33,7 @@ class Read(Struct, frozen=True):
     conversations: int
     turns: int
     fault: str | None = None
+    started: int = 0
 
 
 def is_form(word: str, registry: InstalledPlugins) -> bool:
@@ -52,15 +57,16 @@ def read(path: Path, form: str, registry: InstalledPlugins) -> Read:
     if registry.find("tokenizers", _TOKENIZER) is not None:
         tokenizer = registry.load("tokenizers", _TOKENIZER)(None).open(_TOKENIZER)
     context = DatasetContext(_lines(file), 0, True, tokenizer, _EVERYTHING, file, chosen.name, chosen.row)
-    conversations = turns = 0
+    conversations = turns = started = 0
     fault = None
     try:
         for conversation in _opened(plugin, context, registry):
             conversations += 1
             turns += len(conversation.turns)
+            started += max(0, len(conversation.streams) - 1)
     except BadDataset as error:
         fault = "\n".join(error.lines())
-    return Read(str(path), chosen.name or plugin.name, fault is None, conversations, turns, fault)
+    return Read(str(path), chosen.name or plugin.name, fault is None, conversations, turns, fault, started)
 
 
 def _opened(chosen: PluginRef, context: DatasetContext, registry: InstalledPlugins) -> Any:
