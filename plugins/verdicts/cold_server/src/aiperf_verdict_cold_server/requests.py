@@ -39,21 +39,21 @@ def cold_requests(evidence: Evidence, begin_ns: float) -> ColdRequests | None:
     if not len(rows):
         return None
     rows = rows[:: max(1, len(rows) // _MOST_ROWS)]
-    begun, end = everyone.begun[rows], everyone.ended[rows]
-    first_end = np.where(np.isnan(everyone.first[rows]), end, everyone.first[rows])
-    first = first_end - begun
+    judged = _Judged.of(evidence, everyone, rows, begin_ns)
+    begun, end = judged.begun, judged.ended
+    first = np.where(np.isnan(judged.first), end, judged.first) - begun
     later = begun >= np.median(begun)
     near = float(np.median(first[later]))
-    starts = np.sort(everyone.begun[~np.isnan(everyone.begun)])
-    streamed = not np.isnan(everyone.first[rows]).all()
+    starts = everyone.begun[: np.count_nonzero(~np.isnan(everyone.begun))]  # in order, those without a start behind them
+    streamed = not np.isnan(judged.first).all()
     around = companions = _between(starts, begun - near, begun + near) - 1
     if not streamed and open_loop(evidence):  # the load is just that
         around = np.zeros(len(rows))
-    load, decode_load = _loads(evidence, everyone, rows, starts, float(np.median((end - begun)[later])))
-    tokens, kinds = _uncached(evidence, everyone.order)[rows], _kinds(evidence, everyone.order)[rows]
-    lengths = np.zeros(len(rows)) if streamed else np.nan_to_num(everyone.made[rows])
+    load, decode_load = _loads(evidence, everyone, judged, starts, float(np.median((end - begun)[later])))
+    tokens, kinds = _uncached(evidence, everyone.order[rows]), _kinds(evidence, everyone.order, rows)
+    lengths = np.zeros(len(rows)) if streamed else np.nan_to_num(judged.made)
     return ColdRequests(
-        begun, first, everyone.between(rows), _cells(_bins(around), _bins(load, _COARSE), _bins(tokens), _bins(lengths), kinds),
+        begun, first, judged.between(), _cells(_bins(around), _bins(load, _COARSE), _bins(tokens), _bins(lengths), kinds),
         _cells(_bins(decode_load)), companions, streamed,
     )  # fmt: skip
 
@@ -63,46 +63,55 @@ class _Times(Struct, frozen=True):
 
     order: NDArray[np.int64]
     begun: Floats
-    first: Floats
-    last: Floats
     ended: Floats
-    made: Floats
     good: NDArray[np.bool_]
 
     @classmethod
     def of(cls, evidence: Evidence, begin_ns: float) -> _Times:
-        sent, ended = evidence.column("sent_ns"), evidence.column("ended_ns")
-        order = np.argsort(sent, kind="stable")
-        sent, ended, first, last = (
-            (column[order] - begin_ns) / 1e9
-            for column in (sent, ended, evidence.column("first_token_ns"), evidence.column("last_token_ns"))
-        )
-        made = evidence.column("output_tokens")[order] + np.nan_to_num(evidence.column("reasoning_tokens")[order])
+        order = np.argsort(evidence.column("sent_ns"), kind="stable")
+        sent, ended = ((evidence.column(name)[order] - begin_ns) / 1e9 for name in ("sent_ns", "ended_ns"))
         good = (evidence.column("outcome")[order] == _COMPLETED) & ~np.isnan(sent) & ~np.isnan(ended)
-        return cls(order, sent, first, last, ended, made, good)
+        return cls(order, sent, ended, good)
 
-    def between(self, rows: NDArray[np.int64]) -> Floats:
+
+class _Judged(Struct, frozen=True):
+    """The times of the requests that are looked at, and how many tokens each made."""
+
+    begun: Floats
+    first: Floats
+    last: Floats
+    ended: Floats
+    made: Floats
+
+    @classmethod
+    def of(cls, evidence: Evidence, everyone: _Times, rows: NDArray[np.int64], begin_ns: float) -> _Judged:
+        def column(name: str) -> Floats:
+            return evidence.column(name)[everyone.order[rows]]
+
+        first, last = ((column(name) - begin_ns) / 1e9 for name in ("first_token_ns", "last_token_ns"))
+        made = column("output_tokens") + np.nan_to_num(column("reasoning_tokens"))
+        return cls(everyone.begun[rows], first, last, everyone.ended[rows], made)
+
+    def between(self) -> Floats:
         """Mean time between the tokens of each."""
-        made, span = self.made[rows], (self.last - self.first)[rows]
-        return np.where((made > 1) & (span > 0), span / np.maximum(1, made - 1), np.nan)
+        span = self.last - self.first
+        return np.where((self.made > 1) & (span > 0), span / np.maximum(1, self.made - 1), np.nan)
 
 
-def _loads(
-    evidence: Evidence, everyone: _Times, rows: NDArray[np.int64], starts: Floats, usual_s: float
-) -> tuple[Floats, Floats]:
+def _loads(evidence: Evidence, everyone: _Times, judged: _Judged, starts: Floats, usual_s: float) -> tuple[Floats, Floats]:
     """The load that each met when it began, and between its first and its last token.
 
     Where due times alone decide, requests begun in a usual latency: a slow server has more in flight, and that is no other
     load. Else requests in flight.
     """
-    begun, last = everyone.begun[rows], np.where(np.isnan(everyone.last[rows]), everyone.ended[rows], everyone.last[rows])
+    begun, last = judged.begun, np.where(np.isnan(judged.last), judged.ended, judged.last)
     if open_loop(evidence):
         since = begun - usual_s
         span = np.maximum(last - since, 1e-9)
         return _between(starts, since, begun), _between(starts, since, last) / span * usual_s
     ends = np.sort(everyone.ended[~np.isnan(everyone.ended)])
     flying = np.searchsorted(starts, begun, side="right") - np.searchsorted(ends, begun, side="right")
-    first = np.where(np.isnan(everyone.first[rows]), begun, everyone.first[rows])
+    first = np.where(np.isnan(judged.first), begun, judged.first)
     span = np.maximum(last - first, 1e-9)
     return flying.astype(np.float64), (_area(starts, first, last) - _area(ends, first, last)) / span
 
@@ -130,22 +139,25 @@ def _between(instants: Floats, begin: Floats, end: Floats) -> Floats:
     return counts.astype(np.float64)
 
 
-def _uncached(evidence: Evidence, order: NDArray[np.int64]) -> Floats:
-    """Prompt tokens that had to be computed, as far as it is known; 0 where it isn't."""
+def _uncached(evidence: Evidence, rows: NDArray[np.int64]) -> Floats:
+    """Prompt tokens of these requests that had to be computed, as far as it is known; 0 where it isn't."""
     theirs, ours, cached = (
-        evidence.column(name)[order] for name in ("usage_prompt_tokens", "input_tokens", "usage_cached_tokens")
+        evidence.column(name)[rows] for name in ("usage_prompt_tokens", "input_tokens", "usage_cached_tokens")
     )
     found: Floats = np.nan_to_num(np.where(np.isnan(theirs), ours, theirs) - np.nan_to_num(cached))
     return found
 
 
-def _kinds(evidence: Evidence, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whether a request is a later turn, and whether its prompt was sent before: a cache may have it."""
-    turn, entry = evidence.column("turn")[order], evidence.column("entry")[order]
-    first_places = np.unique(np.column_stack((entry, turn)), axis=0, return_index=True)[1]
-    again = np.ones(len(order), dtype=np.int64)
-    again[first_places] = 0
-    found: NDArray[np.int64] = again + 2 * (turn > 0).astype(np.int64)
+def _kinds(evidence: Evidence, order: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Whether a request of *rows* is a later turn, and whether its prompt was sent before: a cache may have it."""
+    turn = evidence.column("turn")[order]
+    later, prompt = (turn[rows] > 0).astype(np.int64), evidence.column("entry")[order]
+    prompt *= np.nanmax(turn, initial=0.0) + 1
+    prompt += turn
+    del turn
+    again = np.ones(len(order), dtype=bool)
+    again[np.unique(prompt, return_index=True)[1]] = False
+    found: NDArray[np.int64] = again[rows] + 2 * later
     return found
 
 
