@@ -14,7 +14,7 @@ from aiperf.sdk.companion import CompanionContext
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.model import HttpRequest, Turn
 from aiperf.sdk.plan import Plan, Secrets
-from aiperf.sdk.transport import Exchange, Shape
+from aiperf.sdk.transport import Exchange, Shape, Sink, TransportSettings
 from aiperf_companion_readiness import Readiness
 from aiperf_companion_readiness.options import ReadinessOptions, ReadyMode
 from aiperf_testing.journals import plan_for
@@ -44,14 +44,13 @@ class Knowing(Usual):
 class Wired(KernelTransport):
     """Another scheme for HTTP: what the transport of the run alone can reach."""
 
+    def __init__(self, settings: TransportSettings, sink: Sink, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(replace(settings, urls=tuple(url.replace("wired:", "http:") for url in settings.urls)), sink, loop)
+
     def send(self, exchange: Exchange) -> None:
         shape = exchange.shape
         exchange.shape = Shape(shape.url.replace("wired:", "http:"), shape.headers, shape.session_headers, shape.method)
         super().send(exchange)
-
-    async def open(self) -> None:
-        self.settings = replace(self.settings, urls=tuple(url.replace("wired:", "http:") for url in self.settings.urls))
-        await super().open()
 
 
 def plan(url: str, dialect: str, transport: str = "aiperf_transport_sockets:KernelTransport") -> Plan:
