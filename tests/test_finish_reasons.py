@@ -12,9 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet
 import pytest
-from aiperf_results import open_run
+from aiperf_results import finished_run, open_run
 from program import Done, Program
 
 DONE = "data: [DONE]\n\n"
@@ -157,6 +158,20 @@ def test_every_file_agrees_and_a_later_report_says_the_same(run: Run) -> None:
     assert (after["finish_reasons"], after["warnings"]) == (before["finish_reasons"], before["warnings"])
     table = open_run(done.artifacts).requests(failed=True)
     assert Counter(table.texts("finish_reason")) == dict.fromkeys(ANSWERS, 2)
+
+
+def test_columns_of_the_journal_are_those_of_the_lines(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["request_latency", "input_sequence_length", "request_start_ns", "request_end_ns", "session_num", "error_code"]
+    lines = open_run(run[0].artifacts)
+    monkeypatch.setattr(finished_run, "FEW_BYTES", 0)
+    monkeypatch.setattr(finished_run, "of_lines", None)
+    columns = open_run(run[0].artifacts)
+    whole, texts = lines.requests(failed=True), ["error_type", "error_message"]
+    chosen = columns.requests([*names, *texts], failed=True)
+    for name in names[:-1]:
+        np.testing.assert_array_equal(chosen.numbers(name), whole.numbers(name), name)
+    assert [chosen.texts(name) for name in texts] == [whole.texts(name) for name in texts]
+    assert len(columns.column("request_latency")) == 14 and len(chosen) == 16
 
 
 def test_a_changed_count_of_reasons_is_found(run: Run, tmp_path: Path) -> None:

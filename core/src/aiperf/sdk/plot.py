@@ -7,113 +7,72 @@ and of the reference can stand in one figure.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from msgspec import Struct
 
+from aiperf.sdk.figures import Axis, Figure, Mark, PlotSeries, checked
 from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
-    from aiperf.sdk.columns import Floats
-
-KINDS = ("line", "points", "steps", "path")
-"""How a series is drawn: neighbours joined, not joined, each value kept until the next, or joined in the order of the series
-while x may go back."""
+    from aiperf.sdk.columns import Column, Floats, Ints, RecordBatch
 
 
-class Axis(Struct, frozen=True):
-    """*label* with its unit in brackets; *log*: in decades."""
+class RunTable(Protocol):
+    """Columns of equal length, by name: a row for each request or arrival."""
 
-    label: str
-    log: bool = False
+    def __len__(self) -> int: ...
+
+    def numbers(self, name: str) -> Floats:
+        """A column of numbers: NaN where a row has none, and throughout where no row has the name."""
+
+    def texts(self, name: str) -> list[str | None]:
+        """A column of texts (``outcome``, ``error_type``); None where a row has none."""
+
+    def __getitem__(self, name: str) -> Column:
+        """A column of numbers, or of lists."""
 
 
-class PlotSeries(Struct, frozen=True):
-    """Points of a picture: as many *x* as *y*, all finite; *x* ascends where *kind* is ``line`` or ``steps``."""
+class _NoRows:
+    """A table without a row."""
 
+    def __len__(self) -> int:
+        return 0
+
+    def numbers(self, name: str) -> Floats:
+        import numpy as np
+
+        return np.empty(0)
+
+    def texts(self, name: str) -> list[str | None]:
+        return []
+
+    def __getitem__(self, name: str) -> Column:
+        return self.numbers(name)
+
+
+class TelemetrySeries(Struct, frozen=True):
+    """One series that was sampled beside the load, samples in the order of time.
+
+    source: the plugin's name, or the URL that was scraped.  kind: ``gauge``, ``counter``, ``histogram``, ``info`` or
+    ``summary``; "" where the files don't tell.  at_ns: wall clock, ns since 1970.  values: of a histogram, sums.
+    bounds: upper bounds of a histogram's buckets, without the last, which is infinite; empty for other kinds.
+    counts: (samples, buckets), observations up to each bound so far, all of them last; None for other kinds.
+    target: what was sampled, a server or a device; "" where the source has one.
+    """
+
+    source: str
     name: str
-    x: Floats
-    y: Floats
-    kind: str = "line"
-
-
-class Mark(Struct, frozen=True):
-    """A value of a series that is worth a line of its own, such as a percentile.
-
-    series: name of the series.  axis: ``x`` or ``y``, the axis on which *value* stands.  label: what it is, in a word, such as
-    ``p99``.  shown: the value with its unit (``41.9 ms``).
-    """
-
-    series: str
-    axis: str
-    value: float
-    label: str
-    shown: str
-
-
-class Figure(Struct, frozen=True):
-    """What a picture shows: series over two axes, and values that are marked.
-
-    marks: a series has a few at most; they are in the order in which they are named.
-    """
-
-    title: str
-    x: Axis
-    y: Axis
-    series: tuple[PlotSeries, ...]
-    marks: tuple[Mark, ...] = ()
-
-
-def checked(figure: object) -> Figure:
-    """The figure itself, where it can be drawn.
-
-    Raises:
-        ValueError: It can't; says why.
-    """
-    if not isinstance(figure, Figure):
-        raise ValueError(f"draw() gave {type(figure).__name__}, not a Figure")
-    if not figure.series:
-        raise ValueError("a figure without a series; where there is nothing to show draw() gives None")
-    for index, one in enumerate(figure.series):
-        _check(one, figure)
-        if any(one.name == other.name for other in figure.series[:index]):
-            raise ValueError(f"two series are called {one.name!r}")
-    for mark in figure.marks:
-        _check_mark(mark, figure)
-    return figure
-
-
-def _check_mark(mark: Mark, figure: Figure) -> None:
-    axis = {"x": figure.x, "y": figure.y}.get(mark.axis)
-    if axis is None:
-        raise ValueError(f"the mark {mark.label!r} is on the axis {mark.axis!r}, not x or y")
-    if all(mark.series != one.name for one in figure.series):
-        raise ValueError(f"the mark {mark.label!r} is of the series {mark.series!r}, which is not there")
-    if not math.isfinite(mark.value) or (axis.log and mark.value <= 0):
-        raise ValueError(f"the mark {mark.label!r} stands at {mark.value:g}, which is not on its axis")
-
-
-def _check(one: PlotSeries, figure: Figure) -> None:
-    import numpy as np
-
-    whose = f"the series {one.name!r}"
-    if one.kind not in KINDS:
-        raise ValueError(f"{whose} is of kind {one.kind!r}, not {', '.join(KINDS)}")
-    for which, values, axis in (("x", one.x, figure.x), ("y", one.y, figure.y)):
-        if not (isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "fiu"):
-            raise ValueError(f"{which} of {whose} is no array of numbers")
-        if not np.isfinite(values).all():
-            raise ValueError(f"{which} of {whose} isn't finite throughout")
-        if axis.log and not (values > 0).all():
-            raise ValueError(f"{which} of {whose} isn't positive throughout, and its axis is in decades")
-    if len(one.x) != len(one.y):
-        raise ValueError(f"{whose} has {len(one.x)} x and {len(one.y)} y")
-    if not len(one.x):
-        raise ValueError(f"{whose} has no value")
-    if one.kind in ("line", "steps") and (one.x[1:] < one.x[:-1]).any():
-        raise ValueError(f"x of {whose} doesn't ascend, and neighbours are joined")
+    unit: str
+    labels: dict[str, str]
+    at_ns: Ints
+    values: Floats
+    bounds: tuple[float, ...] = ()
+    counts: Floats | None = None
+    kind: str = ""
+    target: str = ""
 
 
 class PlotRun:
@@ -121,6 +80,8 @@ class PlotRun:
 
     label: what tells the run from others.  summary: ``profile_export_aiperf.json``, whole.
     columns: by name, a number for each good request of the profiling phase.
+
+    Everything but the label and the summary is read when it is asked for; what a run lacks is empty.
     """
 
     def __init__(self, label: str, summary: Mapping[str, Any], columns: Mapping[str, Floats] | None = None) -> None:
@@ -138,6 +99,9 @@ class PlotRun:
             return None
         return float(value)
 
+    def expect(self, names: Iterable[str]) -> None:
+        """Say which columns of requests will be asked for, so that they are read at once, and no others."""
+
     def column(self, name: str) -> Floats:
         """A number for each good request of the profiling phase; NaN where it has none, empty without requests.
 
@@ -147,15 +111,44 @@ class PlotRun:
 
         return self._columns.get(name, np.empty(0))
 
+    def requests(self, names: Collection[str] | None = None, *, failed: bool = False, lists: bool = False) -> RunTable:
+        """The requests of the profiling phase, metrics and times as columns.
+
+        *names*: the columns that are read; None are all.  *failed* adds failed and cancelled requests, ``error_code``, and
+        texts: ``error_type``, ``error_message``, with *names* None the identities in the metadata, too.  *lists* adds metrics
+        with a list per request.
+        """
+        return _NoRows()
+
+    def arrivals(self) -> RunTable:
+        """Every planned arrival of every phase, sent or not."""
+        return _NoRows()
+
+    def slices(self) -> list[dict[str, Any]]:
+        """Time slices: ``start_ns``, ``end_ns`` and metrics by tag; empty without ``--slice-duration``."""
+        return []
+
+    def telemetry(self) -> list[TelemetrySeries]:
+        """Series of samples that were taken beside the load."""
+        return []
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """Every request of every phase as the run's metrics saw it, where the run has kept that."""
+        return iter(())
+
 
 class Plot(WithOptions[OptionsT]):
     """One kind of picture.  options: the plot's own (None where it declares none).
 
-    title: what it shows, for people.  runs: how many it takes at least.
+    title: what it shows, for people.  runs: how many it takes at least.  most_runs: how many it takes at most; None is any
+    number.  columns: the columns of requests that it reads (``run.column``, ``run.requests``); those of all plots are read at
+    once, and a name that none declares is read when it is asked for.
     """
 
     title: ClassVar[str]
     runs: ClassVar[int] = 1
+    most_runs: ClassVar[int | None] = None
+    columns: Sequence[str] = ()
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         """The figure of *runs*, at least as many as it takes; None where they don't have what it shows."""
@@ -169,8 +162,10 @@ class Painter(Protocol):
         """Draw into *path*, a PNG or SVG by its ending, the lines of *caption* below.
 
         Raises:
-            AiperfError: It can't be written.
+            AiperfError: It can't be written, or what draws pictures is not installed.
         """
 
 
-__all__ = ["Axis", "Figure", "Mark", "Painter", "Plot", "PlotRun", "PlotSeries", "checked"]
+__all__ = [
+    "Axis", "Figure", "Mark", "Painter", "Plot", "PlotRun", "PlotSeries", "RunTable", "TelemetrySeries", "checked",
+]  # fmt: skip

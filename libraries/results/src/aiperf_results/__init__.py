@@ -4,10 +4,11 @@
 >>> run.number("request_latency", "p99"), run.column("time_to_first_token")
 """
 
+from aiperf.sdk.plot import TelemetrySeries
+
 from aiperf_results.finished_run import FinishedRun, metrics_of, open_run, open_runs
 from aiperf_results.finished_study import FinishedCell, FinishedStudy, FinishedTrial, StudyTable, is_study, open_study
 from aiperf_results.table import Table
-from aiperf_results.telemetry import TelemetrySeries
 
 __all__ = [
     "FinishedCell", "FinishedRun", "FinishedStudy", "FinishedTrial", "StudyTable", "Table", "TelemetrySeries", "is_study",

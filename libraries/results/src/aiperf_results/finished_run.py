@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,13 @@ from aiperf.parts.registry import Registry
 from aiperf.parts.reporting import READY_FILE, target_for
 from aiperf.sdk.errors import AiperfError, BadJournal
 from aiperf.sdk.exporter import Target
-from aiperf.sdk.plot import PlotRun
+from aiperf.sdk.plot import PlotRun, TelemetrySeries
 from msgspec.structs import replace
 
+from aiperf_results.chosen import ChosenColumns, of_lines
+from aiperf_results.chosen import of_journal as of_columns
 from aiperf_results.table import Table, arrivals, requests
-from aiperf_results.telemetry import TelemetrySeries, of_journal, of_reference
+from aiperf_results.telemetry import of_journal, of_reference
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, RecordBatch
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _SUMMARY, _RECORDS = "aiperf.json", "jsonl"
 _GIVE = "give the artifact directory of a run"
 _GIVE_SEVERAL = "give the artifact directory of a run, or one that holds several"
+FEW_BYTES = 8 << 20
+"""Of a per-request file, which is read sooner than the run's metrics are loaded for the journal's columns."""
 _NOT_METRICS = frozenset({"observation_window"})
 """Has the shape of a metric in the summary and is none."""
 _DEPTH = 3
@@ -58,6 +62,8 @@ class FinishedRun(PlotRun):
         self.has_journal = (self._journal / "run.json").exists()
         self.target = self._target(files)
         self.starting = set_aside(directory)
+        self._expected: dict[str, None] = {}
+        self._read: list[tuple[frozenset[str], ChosenColumns]] = []
 
     def _target(self, files: dict[str, str] | None) -> Target:
         try:
@@ -134,31 +140,56 @@ class FinishedRun(PlotRun):
         """What the run wrote behind everything else; None where it did not come to that."""
         return _document(self.directory / READY_FILE)
 
-    @cached_property
-    def _good(self) -> Table:
-        return self.requests()
+    def expect(self, names: Iterable[str]) -> None:
+        """See :meth:`aiperf.PlotRun.expect`."""
+        self._expected |= dict.fromkeys(names)
 
     def column(self, name: str) -> Floats:
-        """A number for each good request of the profiling phase, in the order of the file; NaN where it has none.
+        """A number for each good request of the profiling phase; NaN where it has none.
 
         *name*: a metric's tag, or a field of the metadata in ns (``request_start_ns``; exact to 256 ns, as epoch times are
-        in a float).  Empty without a file of requests.
+        in a float).  Empty without a file of requests.  All columns have the requests in the same order, that of their ends.
 
         Raises:
             AiperfError: The file can't be read; names the line.
         """
-        return self._good.numbers(name)
+        return self._chosen([name]).numbers(name)
 
-    def requests(self, *, failed: bool = False, lists: bool = False) -> Table:
+    def requests(self, names: Collection[str] | None = None, *, failed: bool = False, lists: bool = False) -> Table:
         """The requests of the profiling phase, metrics and times as columns, in the order of the file.
 
-        *failed* adds failed and cancelled requests, ``error_code``, and texts: the identities in the metadata,
-        ``error_type``, ``error_message``.  *lists* adds metrics with a list per request (``inter_chunk_latency``).
+        *names*: the columns that are read, from the journal where it has them; None are all.  *failed* adds failed and
+        cancelled requests, ``error_code``, and texts: ``error_type``, ``error_message``, with *names* None the identities in
+        the metadata, too.  *lists* adds metrics with a list per request (``inter_chunk_latency``).
 
         Raises:
             AiperfError: The file can't be read; names the line.
         """
+        if names is not None and not lists:
+            chosen = self._chosen(names)
+            return chosen.table if failed else chosen.only_good()
         return requests(self.target.file(_RECORDS), failed=failed, lists=lists) if self.has(_RECORDS) else Table()
+
+    def _chosen(self, names: Iterable[str]) -> ChosenColumns:
+        """The columns *names*, and those that are expected: read at once, and kept."""
+        for read, chosen in self._read:
+            if read.issuperset(names):
+                return chosen
+        wanted = list(self._expected | dict.fromkeys(names))
+        chosen = self._columns_of(wanted)
+        self._read = [(frozenset(wanted), chosen)]
+        return chosen
+
+    def _columns_of(self, names: Sequence[str]) -> ChosenColumns:
+        import numpy as np
+
+        path = self.target.file(_RECORDS)
+        lines = path.is_file()
+        if self.has_journal and not (lines and path.stat().st_size < FEW_BYTES):
+            plan, clock = journal.load_run(self._journal)
+            if (chosen := of_columns(self._journal, plan, clock, names)) is not None:
+                return chosen
+        return of_lines(path, names) if lines else ChosenColumns(Table(), np.empty(0, dtype=bool))
 
     def arrivals(self) -> Table:
         """Every planned arrival of every phase, sent or not; empty where the directory has no ledger.

@@ -7,7 +7,7 @@ import math
 import zlib
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -17,7 +17,9 @@ from aiperf.sdk.errors import AiperfError
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    import numpy as np
     from aiperf.sdk.columns import Column, Floats
+    from numpy.typing import NDArray
 
 
 class Table:
@@ -33,8 +35,24 @@ class Table:
         self._lists: dict[str, tuple[array[float], array[int]]] = {}
         self._texts: dict[str, list[str | None]] = {}
 
+    @classmethod
+    def of(cls, numbers: Mapping[str, Floats], texts: Mapping[str, Sequence[str | None]], count: int) -> Table:
+        """The table of *count* rows with these columns."""
+        made = cls()
+        made._count = count
+        for name, values in numbers.items():
+            made._numbers[name] = array("d", values.tobytes())
+        made._texts = {name: list(column) for name, column in texts.items()}
+        return made
+
     def __len__(self) -> int:
         return self._count
+
+    def take(self, rows: NDArray[np.intp]) -> Table:
+        """The numbers and texts of these rows, without lists."""
+        numbers = {name: self.numbers(name)[rows] for name in self._numbers}
+        texts = {name: [column[row] for row in rows.tolist()] for name in self._texts for column in (self.texts(name),)}
+        return Table.of(numbers, texts, len(rows))
 
     def names(self) -> list[str]:
         """Names of the columns of numbers and lists, sorted."""

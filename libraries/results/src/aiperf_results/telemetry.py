@@ -6,39 +6,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from aiperf.parts.samples import read_samples, sample_files
+from aiperf.sdk.plot import TelemetrySeries
 from aiperf.sdk.series import Sample, SeriesHeader, SourceHeader, whole_samples
-from msgspec import Struct
 
 from aiperf_results.table import lines
-
-if TYPE_CHECKING:
-    from aiperf.sdk.columns import Floats, Ints
-
-
-class TelemetrySeries(Struct, frozen=True):
-    """One series, samples in the order of time.
-
-    source: the plugin's name, or the URL that was scraped.  kind: ``gauge``, ``counter``, ``histogram``, ``info`` or
-    ``summary``; "" where the files don't tell.  at_ns: wall clock, ns since 1970.  values: of a histogram, sums.
-    bounds: upper bounds of a histogram's buckets, without the last, which is infinite; empty for other kinds.
-    counts: (samples, buckets), observations up to each bound so far, all of them last; None for other kinds.
-    target: what was sampled, a server or a device; "" where the source has one.
-    """
-
-    source: str
-    name: str
-    unit: str
-    labels: dict[str, str]
-    at_ns: Ints
-    values: Floats
-    bounds: tuple[float, ...] = ()
-    counts: Floats | None = None
-    kind: str = ""
-    target: str = ""
-
 
 _Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...], tuple[float, ...], str, str]
 """A series: source, name, unit, labels in order, bounds of buckets, kind, target."""

@@ -21,8 +21,8 @@ from aiperf.sdk.plot import Mark
 from aiperf.testing import CommandContract, sample_runs
 from aiperf_command_plot import PlotCommand
 from aiperf_command_plot.caption import caption_of
-from aiperf_command_plot.pictures import picture
-from aiperf_results import open_runs
+from aiperf_results import finished_run, open_runs
+from aiperf_results.chosen import ChosenColumns, of_lines
 
 
 class TestItKeepsTheContract(CommandContract):
@@ -31,6 +31,7 @@ class TestItKeepsTheContract(CommandContract):
 
 class Latency(Plot):
     title = "Latency"
+    columns = ("request_latency",)
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         drawn = [(run.label, y) for run in runs if len(y := run.column("request_latency"))]
@@ -61,8 +62,11 @@ def command(*plots: type[Plot]) -> PlotCommand:
     return made
 
 
-def options(**given: Any) -> SimpleNamespace:
-    usual: dict[str, Any] = {"paths": [], "output": None, "only": [], "format": "png", "theme": "light", "as_json": False}
+def options(**given: Any) -> Any:
+    usual: dict[str, Any] = {
+        "paths": [], "output": None, "only": [], "format": "png", "theme": "light",
+        "as_json": False, "size": "1600x800", "verbose": False,
+    }  # fmt: skip
     return SimpleNamespace(**{**usual, **given})
 
 
@@ -140,7 +144,8 @@ ONE, TWO = np.array([1.0]), np.array([1.0, 2.0])
         (shown(), "a figure without a series; where there is nothing to show draw() gives None"),
         (shown(PlotSeries("a", ONE, TWO)), "the series 'a' has 1 x and 2 y"),
         (shown(PlotSeries("a", ONE[:0], ONE[:0])), "the series 'a' has no value"),
-        (shown(PlotSeries("a", ONE, ONE, kind="blobs")), "the series 'a' is of kind 'blobs', not line, points, steps, path"),
+        (shown(PlotSeries("a", ONE, ONE, kind="blobs")),
+            "the series 'a' is of kind 'blobs', not line, points, steps, path, bar, band, error, span, heat, lanes"),
         (shown(PlotSeries("a", [1], ONE)), "x of the series 'a' is no array of numbers"),  # type: ignore[arg-type]
         (shown(PlotSeries("a", ONE, np.array([np.nan]))), "y of the series 'a' isn't finite throughout"),
         (
@@ -166,36 +171,6 @@ def test_a_bad_figure_is_named_and_the_others_are_drawn(
     said = capsys.readouterr()
     assert "latency" in said.out and "roken" not in said.out
     assert said.err == f"error: the plot broken of acme-plots 2.0 failed: ValueError: {sentence}\n"
-
-
-@pytest.mark.parametrize("label", ["a$b_{$c", "_hidden", "50% & <more>"])
-def test_a_directory_may_have_any_name(tmp_path: Path, label: str) -> None:
-    figure = shown(PlotSeries(label, TWO, TWO), PlotSeries("other", TWO, TWO))
-    drawn = picture(figure, tmp_path / "names.svg", theme="light").read_text()
-    assert label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in drawn
-
-
-@pytest.mark.parametrize(
-    ("x", "log", "label"),
-    [
-        (np.array([40.0, 60.0]), False, "time (s); starts at 39, not at 0"),
-        (np.array([0.0, 60.0]), False, "time (s)"),
-        (np.array([40.0, 60.0]), True, "time (s)"),
-        (np.array([4000.0, 6000.0]), False, "time (s); starts at 3,900, not at 0"),
-    ],
-)
-def test_an_axis_that_does_not_start_at_zero_says_so(tmp_path: Path, x: Any, log: bool, label: str) -> None:
-    figure = Figure("Broken", Axis("time (s)", log=log), Axis("latency (ms)"), (PlotSeries("a", x, TWO),))
-    drawn = picture(figure, tmp_path / "axis.svg", theme="light").read_text()
-    assert f"<!-- {label} -->" in drawn and "<!-- latency (ms) -->" in drawn
-
-
-def test_values_below_zero_are_in_the_picture(tmp_path: Path) -> None:
-    below, above = (
-        picture(shown(PlotSeries("a", TWO, y)), tmp_path / f"{name}.svg", theme="light").read_text()
-        for name, y in (("below", np.array([-5.0, 5.0])), ("above", np.array([5.0, 5.0])))
-    )
-    assert "<!-- −4 -->" in below and "<!-- −4 -->" not in above
 
 
 def test_a_picture_names_its_runs_models_requests_and_failures(results: Path) -> None:
@@ -244,30 +219,6 @@ def test_many_runs_name_those_with_another_verdict() -> None:
     good = [judged(f"c{n}", "trustworthy") for n in range(5)]
     assert caption_of(good)[0].endswith("; verdict of all: trustworthy")
     assert caption_of([*good, judged("c9", "suspect")])[0].endswith("; verdicts: 5 trustworthy, 1 suspect (c9)")
-
-
-def drawn_texts(path: Path) -> list[str]:
-    """The texts of an SVG, each of which stands in a comment before its glyphs."""
-    return re.findall(r"<!-- (.*?) -->", path.read_text(), re.DOTALL)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_mark_is_a_line_with_its_text(tmp_path: Path, theme: str) -> None:
-    marks = (Mark("a", "x", 1.0, "p50", "1.0 s"), Mark("a", "x", 2.0, "p99", "2.0 s"))
-    texts = drawn_texts(picture(shown(PlotSeries("a", TWO, TWO), marks=marks), tmp_path / "one.svg", theme=theme))
-    assert {"p50 1.0 s", "p99 2.0 s"} <= set(texts)
-    two = shown(PlotSeries("a", TWO, TWO), PlotSeries("b", TWO, TWO), marks=(*marks, Mark("b", "y", 2.0, "p50", "2 ms")))
-    texts = drawn_texts(picture(two, tmp_path / "two.svg", theme=theme))
-    marked = sorted(text for text in texts if "p50" in text or "p99" in text)
-    assert marked == ["a: p50 1.0 s, p99 2.0 s", "b: p50 2 ms", "p50", "p50", "p99"]
-
-
-def test_a_long_reason_is_whole_on_several_lines(tmp_path: Path) -> None:
-    reason = "– " + " ".join(f"word{n}" for n in range(60))
-    texts = drawn_texts(picture(shown(PlotSeries("a", TWO, TWO)), tmp_path / "long.svg", theme="light", caption=["a", reason]))
-    lines = [text for text in texts if "word" in text]
-    assert " ".join(" ".join(lines).split()) == reason
-    assert max(map(len, lines)) <= 165 and len(lines) == 3
 
 
 def test_asked_for_by_name_a_plot_says_what_it_lacks(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -364,9 +315,54 @@ def test_a_path_without_a_flag_may_be_left_out(tmp_path: Path, words: tuple[str,
     assert said.stderr.startswith((f"error: {place} is not there", "error: no plot is installed")), said.stderr
 
 
-def test_a_place_that_can_not_be_written_is_said(results: Path) -> None:
-    figure = Latency().draw(open_runs([results]))
-    assert figure is not None
-    (results / "taken").write_text("")
-    with pytest.raises(AiperfError, match="can't be written"):
-        picture(figure, results / "taken" / "latency.png", theme="dark")
+def test_without_the_extra_a_sentence_says_so_and_numbers_are_printed(
+    results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiperf_painting", None)
+    with pytest.raises(AiperfError, match="PNG and SVG need the extra plots") as caught:
+        command(Latency).run(options(), [str(results)])
+    assert caught.value.hints[0] == "pip install 'aiperf-suite[plots]'"
+    assert command(Latency).run(options(as_json=True), [str(results)]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["description"].startswith("Latency. x: request.")
+
+
+def test_the_command_imports_neither_matplotlib_nor_what_draws() -> None:
+    script = "import sys, aiperf_command_plot; print({'matplotlib', 'aiperf_painting'} & sys.modules.keys())"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "set()"
+
+
+def test_a_broken_run_is_named_and_the_good_ones_are_drawn(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (results / "run0" / "profile_export.jsonl").write_text("{")
+    other = results / "run2"
+    other.mkdir()
+    (other / "profile_export_aiperf.json").write_text("[]")
+    assert command(Latency).run(options(as_json=True), [str(results)]) == 1
+    said = capsys.readouterr()
+    assert [series["name"] for series in json.loads(said.out)[0]["series"]] == ["run1"]
+    assert re.search(r"error: the run run2 is left out: .*/run2/profile_export_aiperf.json is no summary", said.err)
+    assert re.search(r"error: the run run0 is left out: .*/run0/profile_export.jsonl:1 can't be read", said.err)
+
+
+def test_only_the_columns_that_plots_declare_are_read(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def watched(path: Path, names: Sequence[str]) -> ChosenColumns:
+        asked.append(sorted(names))
+        return of_lines(path, names)
+
+    monkeypatch.setattr(finished_run, "of_lines", watched)
+    assert command(Latency, Two).run(options(as_json=True), [str(results)]) == 0
+    assert asked == [["request_latency"]] * 2, "once for each run"
+
+
+def test_a_list_says_what_was_drawn(results: Path) -> None:
+    assert command(Latency).run(options(), [str(results / "run0")]) == 0
+    lines = (results / "run0" / "plots" / "summary.txt").read_text().splitlines()
+    assert lines[0].startswith("run0: ") and lines[2].startswith("latency.png: Latency. x: request.")
+
+
+@pytest.mark.parametrize("size", ["wide", "1600", "0x100", "99999x100", "1600x", "-5x5"])
+def test_a_size_that_is_none_is_refused(results: Path, size: str) -> None:
+    with pytest.raises(UsageError, match="--size: "):
+        command(Latency).run(options(size=size), [str(results)])

@@ -6,12 +6,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aiperf import AiperfError, Command, Figure, Plot, PlotRun, UsageError
+from aiperf import AiperfError, Command, Figure, Plot, UsageError
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.plot import checked
 from aiperf.sdk.registry import canonical
-from aiperf_results import open_runs
+from aiperf_results import FinishedRun, open_runs
 
+from aiperf_command_plot.caption import caption_of
+from aiperf_command_plot.drawing import Drawing, counted
+from aiperf_command_plot.files import painter, size_of, write_pictures
 from aiperf_command_plot.options import PlotOptions
 
 _DEFAULT = "artifacts"
@@ -23,41 +26,39 @@ class PlotCommand(Command[PlotOptions]):
     arguments = "[PATH...]"
 
     def run(self, options: PlotOptions, words: Sequence[str]) -> int:
-        """0 where there is a picture, 1 where a plot failed or there is none."""
+        """0 where all that was asked for is drawn, 1 where a run or a plot failed, or there is no picture."""
         paths = [*map(Path, words), *options.paths] or [Path(_DEFAULT)]
+        size_of(options.size)
         plugin_options = self.plugin_options or PluginOptions(self.registry, {}, {})
-        names = _wanted(plugin_options, options.only)
-        runs = open_runs(paths)
-        figures, failures = _figures(plugin_options, names, runs, asked=bool(options.only))
+        plots = _wanted(plugin_options, options.only)
+        drawing = Drawing(open_runs(paths), asked=bool(options.only), verbose=options.verbose)
+        figures = drawing.figures(plots)
         if options.as_json:
             from aiperf_command_plot.numbers import as_json
 
-            print(as_json(figures, runs))
+            print(as_json(figures, drawing.runs))
         elif figures:
-            from aiperf_command_plot.caption import caption_of
-            from aiperf_command_plot.pictures import picture
-
-            caption = caption_of(runs)
-            folder = options.output or paths[0] / "plots"
-            for name, figure in figures:
-                print(picture(figure, folder / f"{name}.{options.format}", theme=options.theme, caption=caption))
-        for sentence in failures:
+            self._paint(figures, drawing.runs, options, options.output or paths[0] / "plots")
+        for sentence in drawing.failures:
             print(f"error: {sentence}", file=sys.stderr)
-        if not figures and not failures:
-            raise AiperfError(
-                f"there is nothing to draw of {_counted(runs)}", "aiperf plugins plots says what each plot shows, and needs"
-            )
-        return 1 if failures else 0
+        if not figures and not drawing.failures:
+            hint = "aiperf plugins plots says what each plot shows, and needs"
+            raise AiperfError(f"there is nothing to draw of {counted(drawing.runs)}", hint)
+        return 1 if drawing.failures else 0
+
+    def _paint(
+        self, figures: Sequence[tuple[str, Figure]], runs: Sequence[FinishedRun], options: PlotOptions, folder: Path
+    ) -> None:
+        write_pictures(figures, caption_of(runs), options, folder)
 
     def paint(self, figure: Figure, path: Path, caption: Sequence[str] = ()) -> Path:
         """See :class:`aiperf.sdk.plot.Painter`."""
-        from aiperf_command_plot.pictures import picture
+        painter().picture(checked(figure), path, theme="light", caption=caption)
+        return path
 
-        return picture(checked(figure), path, theme="light", caption=caption)
 
-
-def _wanted(plugin_options: PluginOptions, only: Sequence[str]) -> list[str]:
-    """Names of the plots to draw.
+def _wanted(plugin_options: PluginOptions, only: Sequence[str]) -> list[tuple[str, str, Plot]]:
+    """Name, package and plot of what is to be drawn.
 
     Raises:
         UsageError: None is installed.
@@ -69,44 +70,12 @@ def _wanted(plugin_options: PluginOptions, only: Sequence[str]) -> list[str]:
         hints = ("pip install aiperf-plot-basics", "or write one: aiperf plugins new plot my-plot")
         raise UsageError("no plot is installed", *hints)
     try:
-        return list(dict.fromkeys(registry.descriptor("plots", canonical(name)).name for name in only)) or installed
+        names = list(dict.fromkeys(registry.descriptor("plots", canonical(name)).name for name in only)) or installed
     except AiperfError as error:
         error.message = f"--only: {error.message}"
         raise
-
-
-def _figures(
-    plugin_options: PluginOptions, names: Sequence[str], runs: Sequence[PlotRun], *, asked: bool
-) -> tuple[list[tuple[str, Figure]], list[str]]:
-    """The figures of the plots, and a sentence on each plot that failed; *asked* (by name): an empty one, too."""
-    figures: list[tuple[str, Figure]] = []
-    failures: list[str] = []
-    for name in names:
-        descriptor = plugin_options.registry.descriptor("plots", name)
-        try:
-            plot: Plot = plugin_options.registry.load("plots", name)(plugin_options.options.get(f"plots:{name}"))
-            figure = None if len(runs) < plot.runs else plot.draw(runs)
-            if figure is not None:
-                figures.append((name, checked(figure)))
-        except AiperfError as error:
-            failures.append(f"the plot {name}: {error.message}")
-            continue
-        except Exception as error:  # noqa: BLE001  # strangers' code
-            failures.append(f"the plot {name} of {descriptor.package} failed: {type(error).__name__}: {error}")
-            continue
-        if figure is None and asked:
-            failures.append(f"the plot {name} {_lacks(plot, runs)}")
-    return figures, failures
-
-
-def _lacks(plot: Plot, runs: Sequence[PlotRun]) -> str:
-    if len(runs) < plot.runs:
-        return f"needs {plot.runs} runs; {_counted(runs)} given: name further directories"
-    return f"finds nothing to show in {_counted(runs)}: the numbers it reads are not there"
-
-
-def _counted(runs: Sequence[PlotRun]) -> str:
-    return "one run" if len(runs) == 1 else f"{len(runs)} runs"
+    made = ((name, registry.load("plots", name)(plugin_options.options.get(f"plots:{name}"))) for name in names)
+    return [(name, registry.descriptor("plots", name).package, plot) for name, plot in made]
 
 
 __all__ = ["PlotCommand"]

@@ -6,25 +6,39 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from aiperf import Figure, PlotRun
+from aiperf import Figure, PlotRun, PlotSeries
 from aiperf.sdk.exporter import visible
+from aiperf.sdk.figures import described
 
 from aiperf_command_plot.caption import facts
 
 
 def as_json(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> str:
-    """``[{"plot", "title", "x", "y", "runs": [{"name", "models", "requests", "failed", "cut_off", "verdict", "scope",
-    "reasons"}], "series": [{"name", "kind", "x", "y"}], "marks": [{"series", "axis", "value", "label", "shown"}]}]``"""
+    """``[{"plot", "title", "description", "x", "y", "y2", "runs": [{"name", "models", "requests", "failed", "cut_off",
+    "verdict", "scope", "reasons"}], "series": [{"name", "kind", "x", "y", …}], "marks": [{"series", "axis", "value", "label",
+    "shown"}], "lines": [{"axis", "value", "label", "shown"}], "lanes": [{"name", "depth"}], "shade", "notes"}]``
+
+    A series has those of its fields that it uses: ``x_low``, ``x_high``, ``y_low``, ``y_high``, ``values``, ``labels``,
+    ``axis``, ``group``, ``role``, ``points``, ``rows``.
+    """
     known = [facts(run) for run in runs]
     document = [
         {
-            "plot": name, "title": figure.title, "x": figure.x, "y": figure.y, "runs": known,
-            "series": [{"name": series.name, "kind": series.kind, "x": series.x, "y": series.y} for series in figure.series],
-            "marks": figure.marks,
+            "plot": name, "title": figure.title, "description": described(figure), "x": figure.x, "y": figure.y,
+            "y2": figure.y2, "runs": known,
+            "series": [_fields(series) for series in figure.series], "marks": figure.marks,
+            "lines": figure.lines, "lanes": figure.lanes, "shade": figure.shade, "notes": figure.notes,
         }
         for name, figure in figures
     ]  # fmt: skip
     return visible(msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2)).decode()
+
+
+def _fields(series: PlotSeries) -> dict[str, Any]:
+    fields = {"name": series.name, "kind": series.kind} | dict(series.columns())
+    further = {name: getattr(series, name) for name in ("labels", "group", "role", "points", "rows")}
+    further["axis"] = "" if series.axis == "y" else series.axis
+    return fields | {name: value for name, value in further.items() if value is not None and len(value)}
 
 
 def _plain(values: Any) -> Any:

@@ -24,4 +24,6 @@ class PlotOptions(Options):
     )
     format: Literal["png", "svg"] = option("--format", default="png", metavar="WORD", help="Kind of file.")
     theme: Literal["light", "dark"] = option("--theme", default="light", metavar="WORD", help="Colours.")
+    size: str = option("--size", default="1600x800", metavar="WIDTHxHEIGHT", help="Pixels of a picture.")
     as_json: bool = option("--json", default=False, help="Print the figures as JSON to standard output; draw nothing.")
+    verbose: bool = option("--verbose", default=False, help="Show the traceback of a plot that fails.")

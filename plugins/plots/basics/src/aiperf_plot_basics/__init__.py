@@ -19,6 +19,7 @@ class TtftOverTime(Plot):
     """A point per request: a growing queue shows as a slope, a warm-up as a bend, a freeze as a spike."""
 
     title = "Time to first token over the run"
+    columns = (_START, _TTFT)
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         series, marks = list[PlotSeries](), list[Mark]()
@@ -41,6 +42,9 @@ class _Distribution(Plot):
 
     tag: ClassVar[str]
     axis: ClassVar[Axis]
+
+    def __init_subclass__(cls) -> None:
+        cls.columns = (cls.tag,)
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         series, marks = list[PlotSeries](), list[Mark]()

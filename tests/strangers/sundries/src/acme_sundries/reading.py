@@ -70,6 +70,7 @@ class Patient(Definition):
 
 class Odometer(Plot):
     title = "Requests so far"
+    columns = ("request_end_ns",)
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         ends = {run.label: np.sort(run.column("request_end_ns")) / 1e9 for run in runs}

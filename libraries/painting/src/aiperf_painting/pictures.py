@@ -1,0 +1,218 @@
+"""A figure as a picture: its axes, marks, legend and caption, and the file."""
+
+from __future__ import annotations
+
+import textwrap
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+from aiperf import AiperfError, Axis, Figure, PlotSeries, atomic
+from aiperf.sdk.figures import described
+from aiperf.sdk.plot import Mark
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from aiperf_painting.kinds import draw
+from aiperf_painting.labels import label_points
+from aiperf_painting.styles import THEMES, Size, Style, Theme, name_of, shown, styles
+
+_MOST_NAMES = 12
+_MOST_INSIDE = 4
+"""Names of a legend that stands among the data; longer ones stand beside it."""
+_MOST_BESIDE = 26
+"""Characters of the names of a legend that stands beside the data; with longer ones it stands above."""
+_MOST_LANES = 30
+"""Lanes whose names stand beside them; of more, each second, third, … has one."""
+_CHARACTERS_PER_INCH = 16.5
+"""Of a line of the caption, at its size."""
+_MARK_STYLES = ("--", ":", "-.")
+_TITLE_CHARACTERS = 110
+"""Of a title, or the label of an axis."""
+_MOST_WORDS = 20_000
+"""Characters of the text for those who don't see the picture."""
+
+
+def picture(figure: Figure, path: Path, *, theme: str, caption: Sequence[str] = (), size: Size = Size()) -> Path:  # noqa: B008
+    """Draw *figure* into *path*, a PNG or SVG by its ending, with the lines of *caption* and the figure's notes below it.
+
+    theme: ``light`` or ``dark``.
+
+    Raises:
+        AiperfError: It can't be written.
+    """
+    look = THEMES[theme]
+    canvas = Canvas(figsize=size.inches, dpi=size.dpi, facecolor=look.paper, layout="constrained")
+    axes = canvas.add_subplot()
+    second = None if figure.y2 is None else axes.twinx()
+    chosen = styles(figure, look)
+    handles = [
+        draw(second if series.axis == "y2" and second is not None else axes, series, chosen[series.name], look)
+        for series in figure.series
+    ]
+    title = shown(figure.title, _TITLE_CHARACTERS)
+    axes.set_title(title, color=look.ink, loc="left", fontsize=13, parse_math=False, wrap=True)
+    _dress(axes, second, figure, look)
+    _shade(canvas, axes, figure, look)
+    _mark(axes, second, figure, chosen, look)
+    _name(axes, figure, handles, look)
+    if lines := [*caption, *figure.notes]:
+        width = int(_CHARACTERS_PER_INCH * size.inches[0])
+        parts = [part for line in lines for part in textwrap.wrap(shown(line, 10 * width), width, subsequent_indent="   ")]
+        canvas.supxlabel("\n".join(parts), color=look.ink, fontsize=8, x=0.01, ha="left", parse_math=False)
+    label_points(canvas, axes, second, figure, chosen, look)
+    _write(canvas, figure, path, size)
+    return path
+
+
+def _write(canvas: Canvas, figure: Figure, path: Path, size: Size) -> None:
+    kind, words = path.suffix.removeprefix("."), shown(described(figure), _MOST_WORDS)
+    about = {"Title": shown(figure.title), "Description": words} | ({"Date": None} if kind == "svg" else {})
+    try:
+        with atomic(path) as draft, rc_context({"svg.hashsalt": path.name}), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")
+            canvas.savefig(draft, format=kind, dpi=size.dpi, metadata=about)
+            if kind == "svg":
+                label = f"<svg role=\"img\" aria-label={quoteattr(words)} "
+                Path(draft).write_text(Path(draft).read_text().replace("<svg ", label, 1))
+    except OSError as error:
+        why = error.strerror or error
+        raise AiperfError(f"{path} can't be written: {why}", "choose another place with --output") from error
+
+
+def _labelled(axis: Axis, limits: tuple[float, float]) -> str:
+    """The axis's label; one that does not start at zero says where it starts."""
+    low, label = min(limits), shown(axis.label, _TITLE_CHARACTERS)
+    start = f"{low:.3g}" if low < 1000 else f"{low:,.0f}"
+    return label if axis.log or low <= 0 else f"{label}; starts at {start}, not at 0"
+
+
+def _dress(axes: Axes, second: Axes | None, figure: Figure, look: Theme) -> None:
+    axes.set_facecolor(look.paper)
+    if figure.x.log:
+        axes.set_xscale("log")
+    _dress_y(axes, figure.y, [series for series in figure.series if series.axis == "y"], look)
+    if second is not None and figure.y2 is not None:
+        _dress_y(second, figure.y2, [series for series in figure.series if series.axis == "y2"], look)
+        second.spines["top"].set_visible(False)
+    axes.autoscale_view(scaley=False)
+    axes.set_xlabel(_labelled(figure.x, axes.get_xlim()), color=look.ink, parse_math=False)
+    axes.tick_params(colors=look.ink)
+    axes.grid(visible=True, color=look.grid, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(look.grid)
+    if figure.lanes:
+        _dress_lanes(axes, figure)
+
+
+def _dress_y(axes: Axes, axis: Axis, series: Sequence[PlotSeries], look: Theme) -> None:
+    if axis.log:
+        axes.set_yscale("log")
+        axes.autoscale_view(scalex=False)
+    elif series:
+        axes.autoscale_view(scalex=False)
+        if all(one.kind != "heat" for one in series):
+            columns = (values for one in series for name, values in one.columns() if name[0] == "y")
+            axes.set_ylim(bottom=min(0.0, *(float(values.min()) for values in columns)))
+    axes.set_ylabel(_labelled(axis, axes.get_ylim()), color=look.ink, parse_math=False)
+    axes.tick_params(colors=look.ink)
+    for spine in axes.spines.values():
+        spine.set_color(look.grid)
+
+
+def _dress_lanes(axes: Axes, figure: Figure) -> None:
+    count = len(figure.lanes)
+    step = -(-count // _MOST_LANES)
+    axes.set_ylim(count - 0.5, -0.5)
+    places = range(0, count, step)
+    axes.set_yticks([*places])
+    lanes = [figure.lanes[place] for place in places]
+    for text in axes.set_yticklabels(["  " * lane.depth + shown(lane.name, 24) for lane in lanes]):
+        text.set_parse_math(False)
+        text.set_fontsize(8)
+    axes.grid(visible=False, axis="y")
+
+
+def _shade(canvas: Canvas, axes: Axes, figure: Figure, look: Theme) -> None:
+    """The bar of colours of a heat map."""
+    if not any(series.kind == "heat" for series in figure.series):
+        return
+    bar = canvas.colorbar(axes.collections[0], ax=axes, pad=0.01)
+    bar.set_label(shown(figure.shade), color=look.ink, parse_math=False)
+    bar.ax.tick_params(colors=look.ink)
+    bar.outline.set_visible(False)
+
+
+def _marks_of(figure: Figure, series: PlotSeries) -> Iterator[tuple[Mark, str]]:
+    """The marks of a series, each with its style of line."""
+    for number, mark in enumerate(mark for mark in figure.marks if mark.series == series.name):
+        yield mark, _MARK_STYLES[number % len(_MARK_STYLES)]
+
+
+def _mark(axes: Axes, second: Axes | None, figure: Figure, chosen: dict[str, Style], look: Theme) -> None:
+    """A line for each mark and reference across the picture, with its label; of several series the legend has the values."""
+    alone, few = len(figure.series) == 1, len(figure.series) <= _MOST_INSIDE
+    for series in figure.series:
+        colour = look.ink if alone else chosen[series.name].colour
+        marks = [*_marks_of(figure, series)]
+        highest = max((mark.value for mark, _ in marks), default=0.0)
+        for mark, style in marks if few else ():
+            line = axes.axvline if mark.axis == "x" else axes.axhline
+            line(mark.value, color=colour, linestyle=style, linewidth=1.1, alpha=0.8, zorder=2)
+            text = f"{mark.label} {mark.shown}" if alone else mark.label
+            _say(axes, mark.axis, mark.value, text, colour, beyond=mark.value == highest)
+    for number, reference in enumerate(figure.lines):
+        home = second if reference.axis == "y2" and second is not None else axes
+        line = home.axvline if reference.axis == "x" else home.axhline
+        line(reference.value, color=look.ink, linestyle=_MARK_STYLES[number % 3], linewidth=1.2, zorder=2)
+        _say(home, reference.axis, reference.value, f"{reference.label} {reference.shown}", look.ink, beyond=True)
+
+
+def _say(axes: Axes, axis: str, value: float, text: str, colour: str, *, beyond: bool) -> None:
+    """The text beside a line: on the side of larger values where *beyond*, so that two that are close stay apart."""
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "color": colour, "parse_math": False, "zorder": 5}
+    if axis == "x":
+        style |= {"ha": "left" if beyond else "right", "va": "bottom", "rotation": 90, "xytext": (3 if beyond else -3, 0)}
+        axes.annotate(shown(text), (value, 0.03), xycoords=("data", "axes fraction"), **style)
+    else:
+        style |= {"ha": "right", "va": "bottom" if beyond else "top", "xytext": (0, 2 if beyond else -2)}
+        axes.annotate(shown(text), (0.995, value), xycoords=("axes fraction", "data"), **style)
+
+
+def _name(axes: Axes, figure: Figure, handles: Sequence[Any], look: Theme) -> None:
+    """A legend for two series or more, with their marks; very many are cut short."""
+    named = [(handle, series) for handle, series in zip(handles, figure.series, strict=True) if handle is not None]
+    if len(named) < 2:
+        return
+    rest, labels = len(named) - _MOST_NAMES, []
+    for _, series in named[:_MOST_NAMES]:
+        marks = ", ".join(f"{mark.label} {mark.shown}" for mark, _ in _marks_of(figure, series))
+        side = " (right axis)" if series.axis == "y2" else ""
+        labels.append(f"{name_of(series)}{side}: {marks}" if marks else f"{name_of(series)}{side}")
+    if rest > 0:
+        labels[-1] = f"{labels[-1]} and {rest} more"
+    outside = len(named) > _MOST_INSIDE or bool(figure.lanes) or figure.y2 is not None or sum(map(len, labels)) > 160
+    beside = max(map(len, labels)) <= _MOST_BESIDE
+    above = {"loc": "outside upper left", "ncols": _columns(labels)}
+    place: dict[str, Any] = {"loc": "best"} if not outside else {"loc": "outside right upper"} if beside else above
+    holder: Any = axes.get_figure() if outside else axes
+    legend = holder.legend(
+        [handle for handle, _ in named[:_MOST_NAMES]], labels, fontsize=8 if outside else 9, facecolor=look.paper,
+        edgecolor="none", framealpha=0.85, **place,
+    )  # fmt: skip
+    legend.set_zorder(2.5)  # over the marks, and hiding no data
+    for text in legend.get_texts():
+        text.set_color(look.ink)
+        text.set_parse_math(False)  # a directory's name may have a $
+
+
+def _columns(labels: Sequence[str]) -> int:
+    """Columns of a legend above the data."""
+    return int(np.clip(140 // (max(map(len, labels)) + 6), 1, 4))

@@ -1,0 +1,99 @@
+"""Colours, dashes, markers and hatches: series that differ in all of them can be told apart in grey, too."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from aiperf import Figure, PlotSeries
+
+# Okabe and Ito's colours, which people who see few colours can tell apart; bright and dark ones in turn, for print in grey.
+_ON_WHITE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C6D31")
+_ON_BLACK = ("#56B4E9", "#E69F00", "#2FC79A", "#E39AC4", "#FF8A4C", "#A9D8F7", "#C9A66B")
+_BASELINES = ("#7F7F7F", "#A6A6A6", "#5E5E5E", "#C4C4C4")
+"""Of series whose role is to be compared with."""
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
+_LEAST_DPI, _INCHES = 96.0, 10.0
+"""Dots per inch of a small picture, and the width of a larger one in inches."""
+_MOST_CHARACTERS = 60
+"""Of a name."""
+
+
+class Size(NamedTuple):
+    """Pixels of a picture."""
+
+    width: int = 1600
+    height: int = 800
+
+    @property
+    def dpi(self) -> float:
+        """Dots per inch: a wide picture is as a narrow one, and finer; below 960 pixels there is less room."""
+        return max(_LEAST_DPI, self.width / _INCHES)
+
+    @property
+    def inches(self) -> tuple[float, float]:
+        return self.width / self.dpi, self.height / self.dpi
+
+
+class Theme(NamedTuple):
+    """Colours.  shades: matplotlib's name of those of a heat map."""
+
+    paper: str
+    ink: str
+    grid: str
+    shades: str
+    colours: tuple[str, ...]
+
+
+THEMES: Mapping[str, Theme] = MappingProxyType({
+    "light": Theme("#ffffff", "#222222", "#dddddd", "Blues", _ON_WHITE),
+    "dark": Theme("#1b1d21", "#e8e8e8", "#3a3d43", "cividis", _ON_BLACK),
+})  # fmt: skip
+
+
+class Style(NamedTuple):
+    """How a series looks.  dashes: as matplotlib takes them."""
+
+    colour: str
+    dashes: Any
+    marker: str
+    hatch: str
+
+
+def styles(figure: Figure, theme: Theme) -> dict[str, Style]:
+    """A style for each series by name; series of one group share a colour."""
+    made: dict[str, Style] = {}
+    colours: dict[str, str] = {}
+    members: dict[str, int] = {}
+    fresh = {False: _endless(theme.colours), True: _endless(_BASELINES)}
+    for number, series in enumerate(figure.series):
+        key = series.group or f"\0{series.name}"
+        if key not in colours:
+            colours[key] = next(fresh[series.role == "baseline"])
+        place = members[key] = members.get(key, -1) + 1
+        turn = place if series.group else number
+        made[series.name] = Style(
+            colours[key], _DASHES[turn % len(_DASHES)], _MARKERS[number % len(_MARKERS)], _HATCHES[number % len(_HATCHES)]
+        )
+    return made
+
+
+def _endless(colours: tuple[str, ...]) -> Iterator[str]:
+    while True:
+        yield from colours
+
+
+def shown(text: str, most: int = _MOST_CHARACTERS) -> str:
+    """A text as a picture has it: one line, control characters visible, a long one cut in its middle."""
+    plain = "".join("�" if unicodedata.category(each)[0] == "C" and each not in "\t\n" else each for each in text)
+    plain = " ".join(plain.split())
+    keep = most // 2 - 1
+    return plain if len(plain) <= most else f"{plain[:keep]} … {plain[-keep:]}"
+
+
+def name_of(series: PlotSeries) -> str:
+    return shown(series.name)

@@ -1,0 +1,81 @@
+"""The figures of plots: columns read once, failures collected."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+from aiperf import AiperfError, Figure, Plot, PlotRun
+from aiperf.sdk.figures import reduced
+from aiperf.sdk.plot import checked
+from aiperf_results import FinishedRun
+
+
+class Drawing:
+    """Draws figures of *runs*, and collects a sentence on each run and plot that failed.
+
+    asked: plots were named, so that one with nothing to show is a failure.  verbose: tracebacks go to standard error.
+    """
+
+    def __init__(self, runs: Sequence[FinishedRun], *, asked: bool, verbose: bool = False) -> None:
+        self.failures: list[str] = []
+        self._asked, self._verbose = asked, verbose
+        self.runs = [run for run in runs if self._readable(run, ())]
+
+    def figures(self, plots: Sequence[tuple[str, str, Plot]]) -> list[tuple[str, Figure]]:
+        """Each plot's figure with its name; a plot comes with its name and its package."""
+        fit = [plot for plot in plots if self._fits(*plot)]
+        columns = dict.fromkeys(name for _, _, plot in fit for name in plot.columns)
+        for run in self.runs:
+            run.expect(columns)
+        if columns:
+            self.runs = [run for run in self.runs if self._readable(run, columns)]
+        drawn = ((name, self._drawn(name, package, plot)) for name, package, plot in fit if len(self.runs) >= plot.runs)
+        return [(name, figure) for name, figure in drawn if figure is not None]
+
+    def _readable(self, run: FinishedRun, columns: Sequence[str] | dict[str, None]) -> bool:
+        """Whether the summary, and the columns, of a run can be read."""
+        try:
+            _ = run.summary
+            for name in list(columns)[:1]:  # all are read with the first
+                run.column(name)
+        except AiperfError as error:
+            self.failures.append(f"the run {run.label} is left out: {error.message}")
+            return False
+        return True
+
+    def _fits(self, name: str, package: str, plot: Plot) -> bool:
+        count = len(self.runs)
+        if count < plot.runs:
+            lack = f"needs {plot.runs} runs; {counted(self.runs)} given: name further directories"
+        elif plot.most_runs is not None and count > plot.most_runs:
+            most = "one run" if plot.most_runs == 1 else f"at most {plot.most_runs} runs"
+            lack = f"shows {most}; {counted(self.runs)} given: name fewer directories"
+        else:
+            return True
+        if self._asked:
+            self.failures.append(f"the plot {name} {lack}")
+        return False
+
+    def _drawn(self, name: str, package: str, plot: Plot) -> Figure | None:
+        try:
+            figure = plot.draw(self.runs)
+            if figure is not None:
+                return reduced(checked(figure))
+        except AiperfError as error:
+            self.failures.append(f"the plot {name}: {error.message}")
+            return None
+        except Exception as error:  # noqa: BLE001  # strangers' code
+            if self._verbose:
+                traceback.print_exc(file=sys.stderr)
+            self.failures.append(f"the plot {name} of {package} failed: {type(error).__name__}: {error}")
+            return None
+        if self._asked:
+            of = counted(self.runs)
+            self.failures.append(f"the plot {name} finds nothing to show in {of}: the numbers it reads are not there")
+        return None
+
+
+def counted(runs: Sequence[PlotRun]) -> str:
+    return "one run" if len(runs) == 1 else f"{len(runs)} runs"
