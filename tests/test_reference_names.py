@@ -27,11 +27,13 @@ LISTS = {
     "public_dataset_loader": "datasets", "dataset_sampler": "samplers", "timing_strategy": "schedules",
     "arrival_pattern": "arrivals", "ramp": "ramps", "ui": "uis",
     "url_selection_strategy": "url_strategies", "gpu_telemetry_collector": "telemetry", "accuracy_grader": "graders",
-    "accuracy_benchmark": "datasets",
+    "accuracy_benchmark": "datasets", "scenario": "scenarios",
 }  # fmt: skip
 """Our categories for those of the reference."""
-SAME = {"user_centric_rate": "user_centric", "dcgm": "gpu_dcgm", "pynvml": "gpu_nvml", "amdsmi": "gpu_amd"}
-"""Names of parts that no person types."""
+SAME = {"user_centric_rate": "user_centric", "dcgm": "gpu_dcgm", "pynvml": "gpu_nvml", "amdsmi": "gpu_amd",
+    "inferencex-agentx-mvp": "inferencex_agentx_mvp",
+}  # fmt: skip
+"""Names of parts that no person types, and one with other hyphens."""
 TYPED = {
     "--artifact-dir": "one directory for each load, below ./artifacts, as the reference has it",
     "--fixed-schedule-auto-offset": "on in effect there, too: timing of its replay",

@@ -106,6 +106,10 @@ def test_a_set_is_fetched_at_its_pinned_commit_once(hub: Hub) -> None:
     assert dataset.source_facts() == {
         "name": "sharegpt", "repository": SHAREGPT, "revision": PINNED, "commit": PINNED, "licence": "", "files": [CHATS],
         "rows_read": 1, "rows_skipped": {},
+        "provenance": {
+            "source_type": "public_dataset", "loader": "sharegpt", "hf_dataset_name": SHAREGPT, "hf_split": "train",
+            "hf_revision": PINNED,
+        },
     }  # fmt: skip
 
 

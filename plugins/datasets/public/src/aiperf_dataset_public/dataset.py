@@ -47,7 +47,9 @@ class Public(Dataset[PublicOptions]):
 
     def source_facts(self) -> dict[str, Any]:
         read = {"files": self._read, "rows_read": self._count, "rows_skipped": dict(self._skipped)}
-        return {"name": self.context.name, **self._facts, **read}
+        commit, subset = str(self._facts.get("commit", "")), self.options.hf_subset or ""
+        provenance = self._set.provenance(self.context.name, commit, subset)
+        return {"name": self.context.name, **self._facts, **read, "provenance": provenance}
 
     def __iter__(self) -> Iterator[Conversation]:
         from aiperf_dataset_public.records import records

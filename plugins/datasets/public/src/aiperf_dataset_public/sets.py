@@ -41,6 +41,17 @@ class Source(Struct, frozen=True):
         """The page that people read about the set."""
         return f"{HUB_PAGE}{self.repository}" if self.repository else self.url
 
+    def provenance(self, name: str, commit: str = "", subset: str = "") -> dict[str, Any]:
+        """Where a run's data came from, for ``provenance`` of :meth:`aiperf.Dataset.source_facts`.
+
+        *commit*: that was read, "" where the hub was not asked, as of a local copy.  *subset*: in place of the set's own.
+        """
+        told = {"source_type": "public_dataset", "loader": name}
+        if commit and self.repository:
+            told |= {"hf_dataset_name": self.repository, "hf_split": self.split, "hf_revision": commit}
+            told |= {"hf_subset": each} if (each := subset or self.subset) else {}
+        return told
+
 
 class PublicSet(Source, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A data set of this package.
