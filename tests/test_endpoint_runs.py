@@ -76,7 +76,8 @@ TYPES = {
         present=("rtfx", "audio_duration"), absent=("input_sequence_length",),
     ),
     "audio_transcription with words": Row(
-        f"--streaming {TOKENS}", ("/v1/audio/transcriptions",), 5, data="--audio-length-mean 2 --audio-format mp3",
+        f"--streaming {TOKENS} -H X-Simulate:stall=2:0.1",  # so that no read has all words of an answer
+        ("/v1/audio/transcriptions",), 5, data="--audio-length-mean 2 --audio-format mp3",
         heading="Audio Transcription Metrics", present=("rtfx", "time_to_first_token", "inter_token_latency"),
     ),
     "audio_transcription of vLLM": Row(

@@ -80,13 +80,19 @@ def held(late: Path) -> list[int]:
     return [int(path.name.removeprefix("pid-")) for path in late.glob("pid-*")]
 
 
+def printed(run: Running) -> bool:
+    """Whether the summary's JSON is there."""
+    return (run.artifacts / "profile_export_aiperf.json").exists()
+
+
 @contextlib.contextmanager
 def behind_the_summary(aiperf: Program, simulator: Simulator, late: Path, *more: str) -> Iterator[Running]:
     """A run whose summary is printed, and whose rows are held up until the block is over."""
     (late / "wait").touch()
     run = begin(aiperf, simulator, *more)
     try:
-        wait_for(lambda: (run.artifacts / "profile_export_aiperf.json").exists() and bool(held(late)))
+        wait_for(lambda: (printed(run) and bool(held(late))) or run.process.poll() is not None)
+        assert run.process.poll() is None, run.end().err
         assert not (run.artifacts / "late.txt").exists()
         yield run
     finally:

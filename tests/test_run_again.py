@@ -217,6 +217,7 @@ def test_dead_processes_are_replaced_between_plans(simulator: Simulator, run: ai
     (reducer,) = children("reducer")
     for pid in (worker, reducer):
         os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: all(") Z " in Path(f"/proc/{pid}/stat").read_text() for pid in (worker, reducer)))
     assert run.profile(**plan, artifact_dir="second").valid == 8
     assert children("worker")[0] != worker and children("worker")[1] == other and children("reducer") != [reducer]
 
