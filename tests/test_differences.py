@@ -823,6 +823,13 @@ HELD = {
         "test_problems.py::test_without_a_network_the_command_to_fetch_is_named",
         "test_benchmark_runs.py::test_mmlu_is_fetched_and_then_read_without_a_network",
     ),
+    "version of the summary JSON": (
+        "test_exporter_json.py::test_a_scenarios_keys_stand_in_metadata_and_beside_the_metrics",
+    ),
+    "counts of contexts that were too long": (
+        "test_scenario_agentx.py::test_a_run_that_counts_has_no_reasons_in_its_metadata",
+    ),
+    "`metadata.dataset`": ("test_dataset_public.py::test_a_set_is_fetched_at_its_pinned_commit_once",),
     # HTTP API
     "who may ask": (
         "test_pages.py::test_only_names_of_this_server_are_answered",

@@ -32,6 +32,7 @@ def test_it_fills_in_what_was_not_given(caplog: pytest.LogCaptureFixture) -> Non
     assert made.target.streaming and made.load.phases[-1].duration_ns == 60 * 10**9
     assert made.target.extra == {"loud": False, "calm": True}
     assert made.plugins.scenario is not None and made.run.overridden == ()
+    assert made.run.config["scenario"] == "rules" and "unsafe_override" not in made.run.config
     filled = "the rules fills in --streaming, --benchmark-duration 60 and --extra-inputs calm:true"
     assert filled in caplog.messages
 

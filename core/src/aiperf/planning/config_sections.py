@@ -36,6 +36,7 @@ def sections(plan: Plan, secrets: Secrets, draft: Draft) -> dict[str, Any]:
             "grading_processes": _typed(draft, "grading_processes"), "grading_timeout": _typed(draft, "grading_timeout_s"),
         },
         "plugins": {key: options for key in plan.plugins.options if (options := _plugin(plan, draft, key))},
+        "scenario": draft.kernel.scenario, "unsafe_override": draft.kernel.unsafe_override or None,
         "runtime": {
             "workers": plan.run.workers, "record_processors": plan.run.reducers, "ui": draft.kernel.ui,
             "engine": _typed(draft, "engine"),

@@ -74,7 +74,7 @@ def wrong(folder: Path, text: str) -> list[str]:
             "  endpoint: {urls: [http://a, http://b], urlStrategy: weighted}",
             {"urls": ["http://a", "http://b"], "url_strategy": "weighted"},
         ),
-        ("  endpoint: {streaming: false, api_key: k}", {"api_key": "k"}),
+        ("  endpoint: {streaming: false, api_key: k}", {"streaming": False, "api_key": "k"}),
         ("  endpoint: {headers: {X-Team: perf, B: 1}}", {"headers": ['{"X-Team": "perf", "B": 1}']}),
         (
             "  endpoint: {extra: {t: 0.7, s: '1', n: {camelCase: [1]}}}",

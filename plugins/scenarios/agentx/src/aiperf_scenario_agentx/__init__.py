@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from aiperf import Evidence, Plan
 from aiperf.sdk.scenario import AskedSettings, BenchmarkScenario, Conflict, Filling, ScenarioVerdict
 
-from aiperf_scenario_agentx.locks import LOCKS, OF_OTHER_MODES, ignores_end
+from aiperf_scenario_agentx.locks import LOCKS, ignores_end, modes
 from aiperf_scenario_agentx.rules import AGENTIC, CACHE_BUST, NAME, SYSTEM_CAP_S, USUAL_S
 
 
@@ -19,7 +19,7 @@ class AgentX(BenchmarkScenario[None]):
     @classmethod
     def fill(cls, asked: AskedSettings) -> Mapping[str, Filling]:
         filled: dict[str, Filling] = {}
-        if asked.given(*OF_OTHER_MODES) is None:
+        if not modes(asked):
             filled["--scheduling-mode"] = AGENTIC
         filled |= {
             "--streaming": True, "--cache-bust": CACHE_BUST, "--benchmark-duration": f"{USUAL_S}",

@@ -21,19 +21,21 @@ from aiperf_scenario_agentx.rules import (
     USUAL_S,
 )
 
-OF_OTHER_MODES = (
-    "--scheduling-mode", "--request-rate", "--request-rate-series", "--user-centric-rate", "--fixed-schedule",
-)  # fmt: skip
-"""Options that choose another scheduling mode."""
+_MODES = ("--scheduling-mode", "--request-rate", "--request-rate-series", "--user-centric-rate", "--fixed-schedule")
+"""Options that choose a scheduling mode."""
 _OFF = ("false", "no", "off", "0")
+
+
+def modes(asked: AskedSettings) -> list[str]:
+    """The options that were given and choose a scheduling mode."""
+    return [flag for flag in _MODES if (given := asked.given(flag)) is not None and given.on is not False]
 
 
 def scheduling(plan: Plan, asked: AskedSettings) -> Iterator[Conflict]:
     phase = plan.load.phases[-1]
     if phase.schedule == AGENTIC:
         return
-    given = [flag for flag in OF_OTHER_MODES if asked.given(flag) is not None]
-    for flag in given or ["--scheduling-mode"]:
+    for flag in modes(asked) or ["--scheduling-mode"]:
         value = asked.given(flag)
         text = phase.schedule if value is None else "" if value.on is not None else value.text
         why = "a lane follows the times of its trace, and nothing else says when requests start"
