@@ -237,6 +237,12 @@ HELD = {
     "a SageMaker capture": (
         "test_dataset_sagemaker_data_capture.py::test_requests_come_in_the_order_of_their_times",
     ),
+    "the slot of a conversation that starts others": (
+        "test_tree_drivers.py::test_random_trees_are_sent_whole_and_in_order",
+    ),
+    "a turn that joins children, and has a delay": (
+        "test_tree_drivers.py::test_random_trees_are_sent_whole_and_in_order",
+    ),
     "a turn with a delay": (
         "test_session_driver.py::test_a_turn_without_a_time_is_due_from_the_stamp_of_the_answer",
         "test_engine.py::test_a_turn_is_due_from_the_stamp_of_the_answer_not_from_its_handling",

@@ -30,7 +30,7 @@ def test_any_tree_is_sent_in_order_and_none_is_forgotten(
     clock = HandClock()
     with pytest.MonkeyPatch.context() as patch:
         clock.rules(patch, "aiperf_driver_standard")
-        judge = TreeJudge(random.Random(seed), clock, entries, failing)
+        judge = TreeJudge(random.Random(seed), clock, entries, failing, waits=True)
         play_random_trees(kind, judge, A_RUN, slots=slots, session_count=A_RUN, starts=kind is SessionTrees)
     assert len(judge.sent) == A_RUN
     assert failing or not any(map(judge.left_out, judge.sent))

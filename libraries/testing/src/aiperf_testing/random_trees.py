@@ -110,15 +110,17 @@ class TreeJudge:
 
     sent: places of turns, by session.  ended: those answered.  over: streams that have ended.  live: trees under way.
     most_live: most trees at a time.  numbers: of arrivals.  fails_fast: families end with a failed child.
+    waits: every turn leaves no earlier than its wait behind the answer before.
     """
 
     driver: Driver[Any]
 
     def __init__(
         self, draw: random.Random, clock: HandClock, entries: Sequence[tuple[Stream, ...]], failing: float = 0.0, *,
-        fails_fast: bool = False,
+        fails_fast: bool = False, waits: bool = False,
     ) -> None:  # fmt: skip
         self.draw, self.clock, self.entries, self._failing, self._fails_fast = draw, clock, entries, failing, fails_fast
+        self._waits, self._answered_ns = waits, dict[tuple[int, int], int]()
         self._open: list[Session] = []
         self.numbers: list[int] = []
         self.sent: dict[int, list[int]] = {}
@@ -159,6 +161,9 @@ class TreeJudge:
         assert place not in self.sent[number], "a turn was sent twice"
         assert ended.issuperset(range(stream.first, place)), "a turn before the answer before it"
         assert due_ns <= self.clock.now, "a turn before its time"
+        if self._waits and place > stream.first:
+            due_ns = self._answered_ns[number, place - 1] + self.delay_ns(session)
+            assert due_ns <= self.clock.now, "a turn before its wait was over"
         for branch in stream.branches:
             gated = branch.joins == place - stream.first and not self._fails_fast
             assert not gated or over.issuperset(branch.children), "a gated turn before its last child's end"
@@ -195,7 +200,7 @@ class TreeJudge:
         self.ended[session.number].add(session.turn)
         if session.last or session.failed:
             self.over[session.number].add(session.stream)
-        session.answered_ns = self.clock.now
+        session.answered_ns = self._answered_ns[session.number, session.turn] = self.clock.now
         if session.prefilling:
             self.driver.first_token(session)
         self.driver.request_ended(session)

@@ -32,7 +32,7 @@ def run(
 ) -> TreeJudge:  # fmt: skip
     clock.timers.clear()
     draw = random.Random(seed)
-    judge = TreeJudge(draw, clock, entries or [random_tree(draw) for _ in range(5)], failing, fails_fast=fails_fast)
+    judge = TreeJudge(draw, clock, entries or [random_tree(draw) for _ in range(5)], failing, fails_fast=fails_fast, waits=True)
     assert not [fault for one in judge.entries for fault in faults(one, sum(stream.turns for stream in one))]
     return play_random_trees(kind, judge, count, starts=kind is SessionTrees, **limits)
 
