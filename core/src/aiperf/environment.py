@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from aiperf.errors import ConfigError
 
@@ -28,6 +29,12 @@ _STATES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", 
 def _found(pattern: str, text: str) -> bool:
     """Compiled with the first use: every process imports this module, and few start others."""
     return re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def cache_directory() -> Path:
+    """``$AIPERF_CACHE_DIR``, else ``$XDG_CACHE_HOME/aiperf``, else ``~/.cache/aiperf``."""
+    own, base = os.environ.get("AIPERF_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
+    return Path(own) if own else (Path(base) if base else Path("~/.cache").expanduser()) / "aiperf"
 
 
 def api_key() -> str | None:

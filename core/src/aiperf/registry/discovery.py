@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from aiperf import __version__
+from aiperf import __version__, environment
 from aiperf.foreign import SUITE
 from aiperf.registry import manifest
 from aiperf.registry.manifest import Manifest, ManifestError
@@ -259,12 +259,6 @@ _Snapshot = tuple[int, str, tuple[Stamp, ...], Discovery]
 """The file: its format, the kernel's version, the entries of ``sys.path``, and what was found there."""
 
 
-def cache_directory() -> Path:
-    """``$AIPERF_CACHE_DIR``, else ``$XDG_CACHE_HOME/aiperf``, else ``~/.cache/aiperf``."""
-    own, base = os.environ.get("AIPERF_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
-    return Path(own) if own else (Path(base) if base else Path("~/.cache").expanduser()) / "aiperf"
-
-
 def _entries() -> tuple[Stamp, ...]:
     return tuple(Stamp.of(entry) for entry in sys.path)
 
@@ -273,7 +267,7 @@ def _file() -> Path:
     """A file for each environment, so that two environments don't overwrite each other's."""
     here = str(Path.cwd()) if "" in sys.path else ""
     key = "\0".join((__version__, sys.version, here, *sys.path)).encode()
-    return cache_directory() / f"plugins-{zlib.crc32(key):08x}.json"
+    return environment.cache_directory() / f"plugins-{zlib.crc32(key):08x}.json"
 
 
 def load() -> Discovery | None:

@@ -1,6 +1,7 @@
 """Settings in environment variables, read as the kernel reads its own."""
 
 from aiperf.environment import (
+    cache_directory,
     experimental,
     flag,
     ip_version,
@@ -15,6 +16,6 @@ from aiperf.environment import (
 )  # fmt: skip
 
 __all__ = [
-    "experimental", "flag", "ip_version", "most_expansion", "most_line_bytes", "number", "progress_s", "render_s",
-    "secret_texts", "socket_options", "trust_env",
+    "cache_directory", "experimental", "flag", "ip_version", "most_expansion", "most_line_bytes", "number", "progress_s",
+    "render_s", "secret_texts", "socket_options", "trust_env",
 ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Weka traces: recorded agents with the blocks of their prompts."""

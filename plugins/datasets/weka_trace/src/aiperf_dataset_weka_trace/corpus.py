@@ -1,0 +1,128 @@
+"""A corpus of traces: read into its index, with one decision on the clock of subagents."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from aiperf import BadDataset
+from aiperf_traces.plans import SessionPlan, plan_of
+from aiperf_traces.sessions import RecordedSession
+from aiperf_traces.settings import settings
+
+from aiperf_dataset_weka_trace.files import files_of, traces
+from aiperf_dataset_weka_trace.index import IndexWriter, TraceEntry, TraceIndex, opened_index
+from aiperf_dataset_weka_trace.options import AUTO, RELATIVE, WekaOptions
+from aiperf_dataset_weka_trace.records import ClockBasis, EarlierRequest, session_of
+
+log = logging.getLogger("aiperf.datasets.weka_trace")
+_SHOWN = 5
+"""Traces and subagents that a message names."""
+
+
+def sessions(files: Sequence[Path], basis: str, seen: ClockBasis) -> Iterator[tuple[str, RecordedSession]]:
+    """Places and sessions of the files' traces.  *seen* and errors as of :func:`session_of`.
+
+    Raises:
+        BadDataset: Two traces have one id.
+        EarlierRequest: The corpus is to be read again, with ``seen.relative``.
+    """
+    known: dict[str, str] = {}
+    for place, text in traces(files):
+        session = session_of(text, place, basis, seen)
+        if session.id in known:
+            raise BadDataset(f"{place}: the trace id {session.id!r} is that of {known[session.id]}, too")
+        known[session.id] = place
+        yield place, session
+
+
+class Corpus:
+    """The traces of *source*, a file or directory, that the options leave.
+
+    Raises:
+        BadDataset: A trace breaks a rule, or none is left.
+    """
+
+    def __init__(self, source: Path, options: WekaOptions, files: Sequence[Path] = (), name: str = "") -> None:
+        self._options, self._settings = options, settings()
+        self._files = files or files_of(source)
+        self.name = name or str(source)
+        depends = [options.basis, options.max_isl, options.max_osl, msgspec.to_builtins(self._settings)]
+        self._index: TraceIndex = opened_index(self._files, depends, self._write)
+        for remark in self._index.remarks:
+            log.warning("%s", remark)
+        self.entries = self._kept(self._index.entries)
+
+    def plan(self, number: int) -> SessionPlan:
+        """The plan of a trace, by its number among those that are left."""
+        return self._index.plan(self.entries[number])
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What results tell of the corpus."""
+        basis = RELATIVE if self._index.relative else "absolute"
+        return {"traces_read": len(self._index.entries), "traces": len(self.entries), "nested_timestamp_basis": basis}
+
+    def _kept(self, entries: Sequence[TraceEntry]) -> list[TraceEntry]:
+        most = self._options.max_context
+        empty = sum(entry.turns == 0 for entry in entries)
+        if empty:
+            log.warning("%s: left out, because their root has no requests: %d of %d traces", self.name, empty, len(entries))
+        sent = [entry for entry in entries if entry.turns]
+        if not sent:
+            why = "no traces" if not entries else "no trace whose root has a request"
+            raise BadDataset(f"{self.name} has {why}")
+        kept = [entry for entry in sent if most is None or entry.longest <= most]
+        if not kept:
+            least = min(entry.longest for entry in sent)
+            raise BadDataset(
+                f"{self.name}: --max-context-length {most} leaves no trace: the shortest has a request of {least} tokens with"
+                " its answer", f"give {least} or more"
+            )  # fmt: skip
+        if len(kept) < len(sent):
+            log.info("%s: --max-context-length %s leaves %d of %d traces", self.name, most, len(kept), len(sent))
+        return kept
+
+    def _write(self, file: BinaryIO) -> None:
+        """Read the corpus, and write its index."""
+        basis, seen = self._options.basis, ClockBasis(self._options.basis == RELATIVE)
+        try:
+            self._write_by(file, basis, seen)
+        except EarlierRequest:
+            seen.relative = True
+            self._write_by(file, basis, seen)
+
+    def _write_by(self, file: BinaryIO, basis: str, seen: ClockBasis) -> None:
+        writer, rules, dropped, seams, workers = IndexWriter(file), self._settings, list[str](), 0, 0
+        most_output = self._options.max_osl
+        for place, session in sessions(self._files, basis, seen):
+            try:
+                plan = plan_of(session, rules, self._options.max_isl, most_output)
+            except BadDataset as error:
+                raise BadDataset(f"{place}: {error.message}", *error.hints) from error
+            if not plan.agents[0].turns:
+                plan.agents, plan.starts = [], []
+            dropped += [f"{identity!r} of {session.id!r}" for identity in plan.dropped]
+            seams, workers = seams + plan.seams, workers + sum(agent.kind == "weka_flat" for agent in plan.agents)
+            writer.add(plan, session.longest_context(most_output))
+        if workers:
+            log.info("%s: %d agents stood among the requests of others; %d contexts were cut", self.name, workers, seams)
+        writer.finish(relative=seen.relative, remarks=_remarks(self.name, basis, seen, dropped))
+
+
+def _remarks(name: str, basis: str, seen: ClockBasis, dropped: Sequence[str]) -> list[str]:
+    remarks = []
+    if seen.relative and basis == AUTO:
+        remarks.append(f"{name}: times of subagents count from their begin, by {seen.evidence}")
+    if seen.relative and seen.against:
+        remarks.append(f"{name}: times of subagents count from their begin, but {seen.against}: it may mix two clocks")
+    if dropped:
+        shown = f"{', '.join(dropped[:_SHOWN])}{', …' if len(dropped) > _SHOWN else ''}"
+        remarks.append(f"{name}: no request stands before {len(dropped)} subagents, which are left out: {shown}")
+    return remarks
+
+
+__all__ = ["Corpus", "sessions"]

@@ -1,0 +1,78 @@
+"""weka_trace: traces of agents from a file, JSON lines or a directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from aiperf import BadDataset, Conversation, Dataset, DatasetContext
+from aiperf.sdk.dataset import Promise
+from aiperf.sdk.trace import Trace
+
+from aiperf_dataset_weka_trace.corpus import Corpus
+from aiperf_dataset_weka_trace.options import WekaOptions
+from aiperf_dataset_weka_trace.recorded import recorded
+from aiperf_dataset_weka_trace.replay import Replay
+
+_KEYS = ("id", "requests", "block_size", "hash_id_scope")
+"""What a trace has."""
+
+
+class WekaReplay(Dataset[WekaOptions]):
+    """A tree for each trace that the options leave, in the order of the corpus."""
+
+    def __init__(self, options: WekaOptions, context: DatasetContext) -> None:
+        super().__init__(options, context)
+        self._corpus: Corpus | None = None
+
+    def corpus(self) -> Corpus:
+        """The traces.
+
+        Raises:
+            BadDataset: They can't be read, or none is left.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define corpus()")
+
+    def source_facts(self) -> dict[str, Any]:
+        return {} if self._corpus is None else self._corpus.facts
+
+    def promise(self) -> Promise | None:
+        corpus = self._opened()
+        turns = [entry.turns for entry in corpus.entries]
+        return Promise(len(turns), turns.__getitem__, any_order=True, trees=True)
+
+    def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
+        corpus = self._opened()
+        replay = Replay(self.options, self.context, corpus.name)
+        for number in numbers:
+            yield replay.conversation(corpus.plan(number))
+        replay.texts.warn()
+
+    def __iter__(self) -> Iterator[Conversation]:
+        return self.chosen(range(len(self._opened().entries)))
+
+    def _opened(self) -> Corpus:
+        if self._corpus is None:
+            self._corpus = self.corpus()
+        return self._corpus
+
+
+class WekaTrace(WekaReplay):
+    """Traces of the input file."""
+
+    @classmethod
+    def recognises(cls, path: Path, first_row: Any) -> bool:
+        return isinstance(first_row, dict) and all(key in first_row for key in _KEYS)
+
+    @classmethod
+    def recorded(cls, path: Path) -> Trace:
+        return recorded(path)
+
+    def corpus(self) -> Corpus:
+        if self.context.source is None:
+            raise BadDataset("this data set reads a file, and the run has none", "add --input-file")
+        return Corpus(self.context.source, self.options)
+
+
+__all__ = ["WekaReplay", "WekaTrace"]

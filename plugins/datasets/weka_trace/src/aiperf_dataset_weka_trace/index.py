@@ -1,0 +1,197 @@
+"""The compact index of a corpus: plans of its traces, kept in the cache directory.
+
+A corpus is read once.  Its index is called by the digest of its content and of all on which plans depend, so that a changed
+file has another one; a file that looks as it did is not even read for its digest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import msgspec
+from aiperf import BadDataset
+from aiperf.sdk.environment import cache_directory
+from aiperf_traces.plans import SessionPlan
+from msgspec import Struct
+
+from aiperf_dataset_weka_trace.files import digest_of
+
+log = logging.getLogger("aiperf.datasets.weka_trace")
+_MAGIC = b"aiperf traces 1\n"
+"""The first bytes of an index; another form has another number."""
+_FOOTER = 8
+"""Bytes of the length of the table at the end."""
+_MOST_KEPT = 24
+"""Indexes that are kept; the ones that were used last."""
+_SETTLED_S = 2.0
+"""A file that was changed in so short a time may be changed again without looking so."""
+
+
+class TraceEntry(Struct, frozen=True, array_like=True):
+    """A trace of the index: where its plan stands, and what is known without it.
+
+    longest: the largest sum of a prompt and its answer, in tokens.  turns: requests of its plan.
+    """
+
+    id: str
+    offset: int
+    size: int
+    crc: int
+    longest: int
+    turns: int
+
+
+class _Table(Struct, frozen=True):
+    entries: list[TraceEntry]
+    relative: bool
+    remarks: list[str]
+
+
+class _Stamps(Struct, frozen=True):
+    """files: of each its name, device, inode, size and time of change.  digest: of their content."""
+
+    files: list[tuple[str, int, int, int, int]]
+    digest: str
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_table = msgspec.msgpack.Decoder(_Table).decode
+_decode_plan = msgspec.msgpack.Decoder(SessionPlan).decode
+_decode_stamps = msgspec.json.Decoder(_Stamps).decode
+
+
+class TraceIndex:
+    """An opened index.  relative: times of subagents count from them.  remarks: sentences on the corpus.
+
+    Raises:
+        ValueError: It is none, or damaged.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._name = name
+        self._map = mmap(file.fileno(), 0, access=ACCESS_READ)
+        end = len(self._map) - _FOOTER
+        begin = end - int.from_bytes(self._map[max(0, end) :], "little")
+        if end < len(_MAGIC) or self._map[: len(_MAGIC)] != _MAGIC or not len(_MAGIC) <= begin <= end:
+            raise ValueError("it is no index")
+        table = _decode_table(self._map[begin:end])
+        self.entries, self.relative, self.remarks = table.entries, table.relative, table.remarks
+
+    def plan(self, entry: TraceEntry) -> SessionPlan:
+        """The plan of a trace.
+
+        Raises:
+            BadDataset: The index was damaged.
+        """
+        text = self._map[entry.offset : entry.offset + entry.size]
+        if zlib.crc32(text) != entry.crc:
+            raise BadDataset(f"the index of traces is damaged: {self._name}", "remove it; it is made again")
+        return _decode_plan(text)
+
+
+class IndexWriter:
+    """Writes an index to *file*: plans with :meth:`add`, then :meth:`finish`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._end, self._entries = file, len(_MAGIC), list[TraceEntry]()
+        file.truncate(0)
+        file.seek(0)
+        file.write(_MAGIC)
+
+    def add(self, plan: SessionPlan, longest: int) -> None:
+        text = _encode(plan)
+        self._file.write(text)
+        self._entries.append(TraceEntry(plan.id, self._end, len(text), zlib.crc32(text), longest, plan.turns))
+        self._end += len(text)
+
+    def finish(self, *, relative: bool, remarks: list[str]) -> None:
+        table = _encode(_Table(self._entries, relative, remarks))
+        self._file.write(table + len(table).to_bytes(_FOOTER, "little"))
+        self._file.flush()
+
+
+def opened_index(files: Sequence[Path], depends: Sequence[object], write: Callable[[BinaryIO], None]) -> TraceIndex:
+    """The index of the files, made by *write* where the cache has none.  depends: on what plans depend besides the files.
+
+    Raises:
+        BadDataset: A file can't be read, or *write* refuses it.
+    """
+    folder = cache_directory() / "traces"
+    key = hashlib.sha256(msgspec.json.encode([_digest(files, folder), _MAGIC.decode(), *depends])).hexdigest()
+    path = folder / f"{key[:40]}.index"
+    with contextlib.suppress(OSError, ValueError, msgspec.DecodeError), path.open("rb") as file:
+        index = TraceIndex(file, str(path))
+        os.utime(path)
+        return index
+    with _drafted(folder, path) as file:
+        write(file)
+        return TraceIndex(file, str(path))
+
+
+@contextlib.contextmanager
+def _drafted(folder: Path, path: Path) -> Iterator[BinaryIO]:
+    """A file that is at *path* once the block is left; where the cache can't be written, one that vanishes."""
+    draft = folder / f".{path.name}.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = draft.open("w+b")
+    except OSError:
+        with tempfile.TemporaryFile() as unnamed:
+            yield cast("BinaryIO", unnamed)
+        return
+    try:
+        with file:
+            yield file
+        draft.replace(path)
+        _tidy(folder)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _tidy(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        old = sorted(folder.glob("*.index"), key=lambda one: one.stat().st_mtime_ns, reverse=True)
+        for path in old[_MOST_KEPT:]:
+            path.unlink()
+
+
+def _digest(files: Sequence[Path], folder: Path) -> str:
+    """The digest of the files; of those that look as they did the one that is known."""
+    stamps = [_stamp(path) for path in files]
+    names = "\0".join(str(path.absolute()) for path in files)
+    known = folder / f"{hashlib.sha256(names.encode()).hexdigest()[:40]}.seen"
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        seen = _decode_stamps(known.read_bytes())
+        if seen.files == stamps:
+            return seen.digest
+    digest = digest_of(files)
+    changed_ns = max(stamp[-1] for stamp in stamps)
+    if time.time_ns() - changed_ns > _SETTLED_S * 1e9 and [_stamp(path) for path in files] == stamps:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            draft = known.with_name(f".{known.name}.{os.getpid()}")
+            draft.write_bytes(msgspec.json.encode(_Stamps(stamps, digest)))
+            draft.replace(known)
+    return digest
+
+
+def _stamp(path: Path) -> tuple[str, int, int, int, int]:
+    try:
+        about = path.stat()
+    except OSError as error:
+        raise BadDataset(f"{path} can't be read: {error.strerror or error}") from error
+    return path.name, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
+__all__ = ["IndexWriter", "TraceEntry", "TraceIndex", "opened_index"]
