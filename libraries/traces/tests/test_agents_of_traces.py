@@ -6,7 +6,7 @@ import pytest
 from aiperf import BadDataset, ConfigError
 from aiperf_traces.agents import FLAT, MAIN, SUBAGENT, Origin, crew_of
 from aiperf_traces.blocks import common, packed
-from aiperf_traces.layout import ASSISTANT, SYSTEM, USER, Beginning, Part, prompts
+from aiperf_traces.layout import ASSISTANT, SYSTEM, USER, Beginning, PromptPart, prompts
 from aiperf_traces.sessions import RecordedRequest, RecordedSession, Subagent
 from aiperf_traces.settings import WorkerRules, settings
 
@@ -114,27 +114,28 @@ def test_two_subagents_with_one_id_are_refused():
 
 def test_a_prompt_goes_on_with_an_answer_and_what_the_user_says():
     first, second = prompts([asked(0, [1, 2], output=70), asked(5, [1, 2, 3, 4, 5])], 64)
-    assert first.parts == (Part(USER, 0, 2),)
-    assert second == ((Part(USER, 0, 2), Part(ASSISTANT, 2, 2), Part(USER, 4, 1)), 1)
+    assert first.parts == (PromptPart(USER, 0, 2),)
+    assert second == ((PromptPart(USER, 0, 2), PromptPart(ASSISTANT, 2, 2), PromptPart(USER, 4, 1)), 1)
 
 
 def test_the_last_block_is_the_users():
     second = prompts([asked(0, [1], output=900), asked(5, [1, 2, 3])], 64)[1]
-    assert second.parts[1:] == (Part(ASSISTANT, 1, 1), Part(USER, 2, 1))
+    assert second.parts[1:] == (PromptPart(ASSISTANT, 1, 1), PromptPart(USER, 2, 1))
 
 
 def test_tools_and_the_system_prompt_are_a_message_of_their_own():
-    assert prompts([asked(0, [1, 2, 3], 200)], 64, head_tokens=65)[0].parts == (Part(SYSTEM, 0, 2), Part(USER, 2, 1, 8))
+    (prompt,) = prompts([asked(0, [1, 2, 3], 200)], 64, head_tokens=65)
+    assert prompt.parts == (PromptPart(SYSTEM, 0, 2), PromptPart(USER, 2, 1, 8))
     with pytest.raises(BadDataset, match="200 tokens of tools and system prompt, 4 blocks of 64, and has 2 hash_ids"):
         prompts([asked(0, [1, 2])], 64, head_tokens=200)
 
 
 def test_a_child_keeps_the_messages_that_it_shares():
-    origin = Beginning((Part(USER, 0, 2), Part(ASSISTANT, 2, 2), Part(USER, 4, 1, 9)), [1, 2, 3, 4, 5])
+    origin = Beginning((PromptPart(USER, 0, 2), PromptPart(ASSISTANT, 2, 2), PromptPart(USER, 4, 1, 9)), [1, 2, 3, 4, 5])
     kept = prompts([asked(0, [1, 2, 3, 8, 9])], 64, origin=origin)[0].parts
-    assert kept == (Part(USER, 0, 2), Part(ASSISTANT, 2, 1), Part(USER, 3, 2))
-    assert prompts([asked(0, [1, 2, 8])], 64, origin=origin)[0].parts == (Part(USER, 0, 3),)
-    assert prompts([asked(0, [1, 2, 3])], 64, origin=origin)[0].parts == (Part(USER, 0, 3),)
+    assert kept == (PromptPart(USER, 0, 2), PromptPart(ASSISTANT, 2, 1), PromptPart(USER, 3, 2))
+    assert prompts([asked(0, [1, 2, 8])], 64, origin=origin)[0].parts == (PromptPart(USER, 0, 3),)
+    assert prompts([asked(0, [1, 2, 3])], 64, origin=origin)[0].parts == (PromptPart(USER, 0, 3),)
 
 
 def test_every_prompt_has_its_tokens_and_ends_with_the_user():

@@ -18,7 +18,7 @@ from aiperf_traces.sessions import RecordedRequest
 SYSTEM, USER, ASSISTANT = "system", "user", "assistant"
 
 
-class Part(NamedTuple):
+class PromptPart(NamedTuple):
     """A message of a prompt.
 
     first, blocks: its blocks in the list of the request.  tail: tokens behind them that are of no block, and *of* the turn that
@@ -33,17 +33,17 @@ class Part(NamedTuple):
     tool: int = -1
 
 
-class Prompt(NamedTuple):
+class PromptLayout(NamedTuple):
     """A turn's prompt.  parts: all of its messages.  kept: how many of the prompt before stay at its begin, as they are."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PromptPart, ...]
     kept: int
 
 
 class Beginning(NamedTuple):
     """A prompt that another one may begin with: its messages and its blocks."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PromptPart, ...]
     blocks: Sequence[int]
 
 
@@ -62,7 +62,7 @@ class _Turn(NamedTuple):
 def prompts(
     requests: Sequence[RecordedRequest], block_tokens: int, head_tokens: int = 0, origin: Beginning | None = None, *,
     tool_shaped: bool = False,
-) -> list[Prompt]:  # fmt: skip
+) -> list[PromptLayout]:  # fmt: skip
     """The prompts of an agent's requests.
 
     head_tokens: of definitions of tools and the system prompt at the begin.  origin: the prompt that the first one may share
@@ -73,16 +73,16 @@ def prompts(
     """
     steps = _steps(requests, block_tokens)
     bounds = _bounds(steps)
-    made: list[Prompt] = []
+    made: list[PromptLayout] = []
     tools = 0 if origin is None else 1 + max((part.tool for part in origin.parts), default=-1)  # their numbers are taken
     for turn, request in enumerate(requests):
         if not turn:
             shared = () if origin is None else _shared(request, steps[0], origin, bounds.ends)
-            made.append(Prompt(shared or _first(request, steps[0], block_tokens, head_tokens), 0))
+            made.append(PromptLayout(shared or _first(request, steps[0], block_tokens, head_tokens), 0))
             continue
         before, earlier = requests[turn - 1], made[-1].parts
         if steps[turn].again:
-            made.append(Prompt(earlier, 0))
+            made.append(PromptLayout(earlier, 0))
             continue
         stay = _until(earlier, steps[turn].stay)
         tool = tools + turn if tool_shaped and _is_tool_result(request, before) else -1
@@ -90,7 +90,7 @@ def prompts(
         if (bound := bounds.answered.get(turn)) is not None:
             answered = min(answered, bound)
         parts = (*stay, *_new(stay, steps[turn], answered, turn, tool))
-        made.append(Prompt(parts, _kept(earlier, stay)))
+        made.append(PromptLayout(parts, _kept(earlier, stay)))
     return made
 
 
@@ -133,7 +133,7 @@ def _bounds(steps: Sequence[_Turn]) -> _Bounds:
     return bounds
 
 
-def _first(request: RecordedRequest, step: _Turn, block_tokens: int, head_tokens: int) -> tuple[Part, ...]:
+def _first(request: RecordedRequest, step: _Turn, block_tokens: int, head_tokens: int) -> tuple[PromptPart, ...]:
     head = math.ceil(head_tokens / block_tokens)
     if head > len(request.blocks):
         raise BadDataset(
@@ -141,13 +141,13 @@ def _first(request: RecordedRequest, step: _Turn, block_tokens: int, head_tokens
             f" and has {len(request.blocks)} hash_ids"
         )
     head = min(head, step.new)
-    parts = [Part(SYSTEM, 0, head)] if head else []
+    parts = [PromptPart(SYSTEM, 0, head)] if head else []
     if step.new > head or step.tail or not parts:
-        parts.append(Part(USER, head, step.new - head, step.tail))
+        parts.append(PromptPart(USER, head, step.new - head, step.tail))
     return tuple(parts)
 
 
-def _shared(request: RecordedRequest, step: _Turn, origin: Beginning, ends: Collection[int]) -> tuple[Part, ...]:
+def _shared(request: RecordedRequest, step: _Turn, origin: Beginning, ends: Collection[int]) -> tuple[PromptPart, ...]:
     """The messages of *origin*, as far as both begin alike, and one for the rest; () where that is nothing to keep.
 
     *ends*: where a later prompt ends that adds nothing, and which so must end with the user.
@@ -160,11 +160,11 @@ def _shared(request: RecordedRequest, step: _Turn, origin: Beginning, ends: Coll
         return ()
     parts = _until(origin.parts, alike)
     if alike < step.new or step.tail:
-        parts = (*parts, Part(USER, alike, step.new - alike, step.tail))
+        parts = (*parts, PromptPart(USER, alike, step.new - alike, step.tail))
     return parts if parts[-1].role == USER else ()
 
 
-def _whole_calls(parts: Sequence[Part], blocks: int) -> int:
+def _whole_calls(parts: Sequence[PromptPart], blocks: int) -> int:
     """*blocks*, less those of a call of a tool whose result is not among them."""
     for part, after in pairwise(parts):
         if after.tool >= 0 and part.first < blocks <= part.first + part.blocks:
@@ -172,9 +172,9 @@ def _whole_calls(parts: Sequence[Part], blocks: int) -> int:
     return blocks
 
 
-def _until(parts: Sequence[Part], blocks: int) -> tuple[Part, ...]:
+def _until(parts: Sequence[PromptPart], blocks: int) -> tuple[PromptPart, ...]:
     """The messages of a prompt, cut behind so many blocks."""
-    kept: list[Part] = []
+    kept: list[PromptPart] = []
     for part in parts:
         count = min(part.blocks, blocks - part.first)
         if count <= 0:
@@ -183,21 +183,21 @@ def _until(parts: Sequence[Part], blocks: int) -> tuple[Part, ...]:
     return tuple(kept)
 
 
-def _new(stay: Sequence[Part], step: _Turn, answered: int, turn: int, tool: int) -> list[Part]:
+def _new(stay: Sequence[PromptPart], step: _Turn, answered: int, turn: int, tool: int) -> list[PromptPart]:
     """The messages behind those that stay: the answer of the turn before, and what the user says."""
     if not any(part.role == USER for part in stay):  # the context is lost, and begins with the user
         answered = 0
     answered = min(answered, step.new)
     if answered == step.new and not step.tail:
         answered = max(0, answered - 1)
-    new = [Part(ASSISTANT, step.stay, answered)] if answered else []
+    new = [PromptPart(ASSISTANT, step.stay, answered)] if answered else []
     if step.new > answered or step.tail:
         mark = tool if answered else -1
-        new.append(Part(USER, step.stay + answered, step.new - answered, step.tail, turn if step.tail else 0, mark))
+        new.append(PromptPart(USER, step.stay + answered, step.new - answered, step.tail, turn if step.tail else 0, mark))
     return new
 
 
-def _kept(before: Sequence[Part], stay: Sequence[Part]) -> int:
+def _kept(before: Sequence[PromptPart], stay: Sequence[PromptPart]) -> int:
     """How many messages stay uncut.  One of the user must be among them: a prompt whose first one is another is a new one."""
     kept = sum(part == earlier for part, earlier in zip(stay, before, strict=False))
     return kept if any(part.role == USER for part in stay[:kept]) else 0
@@ -207,4 +207,4 @@ def _is_tool_result(request: RecordedRequest, before: RecordedRequest) -> bool:
     return before.stop == "tool_use" if request.tool_result is None else request.tool_result
 
 
-__all__ = ["ASSISTANT", "SYSTEM", "USER", "Beginning", "Part", "Prompt", "prompts"]
+__all__ = ["ASSISTANT", "SYSTEM", "USER", "Beginning", "PromptLayout", "PromptPart", "prompts"]

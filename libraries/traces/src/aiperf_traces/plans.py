@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from aiperf_traces.agents import FLAT, Agent, Crew, Start, crew_of
 from aiperf_traces.blocks import common, packed
-from aiperf_traces.layout import Beginning, Part, Prompt, prompts
+from aiperf_traces.layout import Beginning, PromptLayout, PromptPart, prompts
 from aiperf_traces.sessions import RecordedRequest, RecordedSession, Subagent
 from aiperf_traces.settings import TraceSettings
 
 
 class MessagePlan(Struct, array_like=True, frozen=True, gc=False):
-    """A message: so many blocks, and tokens of no block, which were made for the turn *of*.  tool: as of :class:`Part`."""
+    """A message: so many blocks, and tokens of no block, made for the turn *of*.  tool: as of :class:`PromptPart`."""
 
     role: str
     blocks: int
@@ -105,7 +105,7 @@ def plan_of(
     """
     crew = crew_of(session, rules.workers, most_input)
     known = {name: number for number, name in enumerate(models_of(session))}
-    layouts: list[list[Prompt]] = []
+    layouts: list[list[PromptLayout]] = []
     for agent in crew.agents:
         origin = _origin(agent, crew, layouts) if rules.fork_parent_messages else None
         try:
@@ -137,7 +137,7 @@ def _starts(starts: Sequence[Start]) -> list[StartPlan]:
     return [StartPlan(start.agents, start.after, start.joins, start.at_s) for start in starts]
 
 
-def _origin(agent: Agent, crew: Crew, layouts: Sequence[Sequence[Prompt]]) -> Beginning | None:
+def _origin(agent: Agent, crew: Crew, layouts: Sequence[Sequence[PromptLayout]]) -> Beginning | None:
     """The prompt that the agent's first one may share its begin with; the agents before it have their layouts."""
     origin = agent.origin
     if origin is None or origin.agent >= len(layouts):
@@ -146,11 +146,12 @@ def _origin(agent: Agent, crew: Crew, layouts: Sequence[Sequence[Prompt]]) -> Be
 
 
 def _turn(
-    request: RecordedRequest, prompt: Prompt, before: Prompt | None, place: int, model: int, hits: int, most_output: int | None
+    request: RecordedRequest, prompt: PromptLayout, before: PromptLayout | None, place: int, model: int, hits: int,
+    most_output: int | None,
 ) -> TurnPlan:  # fmt: skip
     kept = prompt.kept if prompt.kept < len(prompt.parts) else 0  # nothing is new: all of it is said again
     keeps = None if before is None or kept == len(before.parts) else kept
-    new: Sequence[Part] = prompt.parts[kept:]
+    new: Sequence[PromptPart] = prompt.parts[kept:]
     start, end = new[0].first, new[-1].first + new[-1].blocks
     output = request.output_tokens if most_output is None else min(request.output_tokens, most_output)
     return TurnPlan(

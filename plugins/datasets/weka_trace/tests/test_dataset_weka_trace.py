@@ -279,5 +279,5 @@ def test_a_run_without_a_tokenizer_is_refused(tmp_path):
 def test_what_was_recorded_is_told_without_prompts(tmp_path):
     rows = list(WekaTrace.recorded(source(tmp_path, sample_trace("w"))).rows)
     assert [(row.session, row.stream, row.depth, row.input_tokens) for row in rows] == [
-        ("w", 0, 0, 150), ("w", 0, 0, 214), ("w::sa:x", 1, 1, 64),
+        ("w", 0, 0, 150), ("w::sa:x", 1, 1, 64), ("w", 0, 0, 214),
     ]  # fmt: skip

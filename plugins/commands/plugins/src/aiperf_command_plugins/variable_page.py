@@ -99,6 +99,7 @@ _ELSEWHERE = (
     ("AIPERF_DATASET_CONFIGURATION_TIMEOUT, AIPERF_SERVICE_PROFILE_CONFIGURE_TIMEOUT", "a data set takes the time"
      " that it takes; the load begins with its first entries"),
     ("AIPERF_DATASET_MMAP_CACHE_ENABLED, AIPERF_DATASET_MMAP_CACHE_DIR", "data sets are made anew for each run"),
+    ("AIPERF_DATASET_WEKA_PARALLEL_*", "one process reads a corpus, and once"),
     ("AIPERF_SERVICE_PROFILE_START_TIMEOUT, AIPERF_SERVICE_PROFILE_CANCEL_TIMEOUT", "`AIPERF_SERVICE_START_TIMEOUT`,"
      " `AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT`"),
     ("AIPERF_DEV_SHOW_INTERNAL_METRICS, AIPERF_DEV_DEBUG_SERVICES, AIPERF_DEV_TRACE_SERVICES", "`--log-level`, `-v`, `-vv`"),
@@ -141,7 +142,7 @@ _ELSEWHERE = (
 
 
 _LATER = (
-    ("AIPERF_AGENTX_*, AIPERF_DATASET_WEKA_*, AIPERF_DATASET_TRACELAB_*", "the replay of agents' traces"),
+    ("AIPERF_AGENTX_*, AIPERF_DATASET_TRACELAB_*", "the replay of agents' traces"),
     ("AIPERF_API_SERVER_*", "the HTTP API of a run"),
     ("AIPERF_SEARCH_PLANNER_*", "the search for a load"),
     ("AIPERF_SERVICE_HEALTH_*", "`aiperf service`"),

@@ -11,7 +11,7 @@ from aiperf import Capabilities, DatasetContext
 from aiperf.testing import DatasetContract
 from aiperf_dataset_synthetic.contract import WordTokens
 
-from aiperf_dataset_weka_trace.dataset import WekaReplay, WekaTrace
+from aiperf_dataset_weka_trace.dataset import WekaTrace
 from aiperf_dataset_weka_trace.options import WekaOptions
 
 
@@ -38,6 +38,6 @@ class WekaTraceContract(DatasetContract):
         self.file = tmp_path / "traces.jsonl"
         self.file.write_text("".join(json.dumps(sample_trace(f"w{number}", 10 * number)) + "\n" for number in range(5)))
 
-    def make(self, entries: int, seed: int) -> WekaReplay:
+    def make(self, entries: int, seed: int) -> WekaTrace:
         capabilities = Capabilities(system_message=True, multi_turn=True, verbatim=True, produces_tokens=True)
         return WekaTrace(WekaOptions(), DatasetContext(entries, seed, True, WordTokens(), capabilities, self.file))

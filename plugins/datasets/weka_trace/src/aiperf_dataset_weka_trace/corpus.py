@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 from aiperf import BadDataset
@@ -15,7 +15,7 @@ from aiperf_traces.settings import settings
 
 from aiperf_dataset_weka_trace.files import files_of, traces
 from aiperf_dataset_weka_trace.index import IndexWriter, TraceEntry, TraceIndex, opened_index
-from aiperf_dataset_weka_trace.options import AUTO, RELATIVE, WekaOptions
+from aiperf_dataset_weka_trace.options import ABSOLUTE, AUTO, RELATIVE, WekaOptions
 from aiperf_dataset_weka_trace.records import ClockBasis, EarlierRequest, session_of
 
 log = logging.getLogger("aiperf.datasets.weka_trace")
@@ -39,6 +39,30 @@ def sessions(files: Sequence[Path], basis: str, seen: ClockBasis) -> Iterator[tu
         yield place, session
 
 
+def kept_entries(entries: Sequence[TraceEntry], most: int | None, name: str) -> list[TraceEntry]:
+    """The traces whose longest request has at most so many tokens with its answer; None is no limit.
+
+    *name*: of the corpus.  A trace whose root has no requests is left out.
+
+    Raises:
+        BadDataset: None is left.
+    """
+    empty = sum(entry.turns == 0 for entry in entries)
+    if empty:
+        log.warning("%s: left out, because their root has no requests: %d of %d traces", name, empty, len(entries))
+    sent = [entry for entry in entries if entry.turns]
+    if not sent:
+        raise BadDataset(f"{name} has {'no trace whose root has a request' if entries else 'no traces'}")
+    kept = [entry for entry in sent if most is None or entry.longest <= most]
+    if not kept:
+        least = min(entry.longest for entry in sent)
+        why = f"the shortest has a request of {least} tokens with its answer"
+        raise BadDataset(f"{name}: --max-context-length {most} leaves no trace: {why}", f"give {least} or more")
+    if len(kept) < len(sent):
+        log.info("%s: --max-context-length %s leaves %d of %d traces", name, most, len(kept), len(sent))
+    return kept
+
+
 class Corpus:
     """The traces of *source*, a file or directory, that the options leave.
 
@@ -50,41 +74,20 @@ class Corpus:
         self._options, self._settings = options, settings()
         self._files = files or files_of(source)
         self.name = name or str(source)
-        depends = [options.basis, options.max_isl, options.max_osl, msgspec.to_builtins(self._settings)]
+        depends = ["weka_trace", options.basis, options.max_isl, options.max_osl, msgspec.to_builtins(self._settings)]
         self._index: TraceIndex = opened_index(self._files, depends, self._write)
         for remark in self._index.remarks:
             log.warning("%s", remark)
-        self.entries = self._kept(self._index.entries)
+        self.entries = kept_entries(self._index.entries, options.max_context, self.name)
 
     def plan(self, number: int) -> SessionPlan:
         """The plan of a trace, by its number among those that are left."""
         return self._index.plan(self.entries[number])
 
     @property
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, Any]:
         """What results tell of the corpus."""
-        basis = RELATIVE if self._index.relative else "absolute"
-        return {"traces_read": len(self._index.entries), "traces": len(self.entries), "nested_timestamp_basis": basis}
-
-    def _kept(self, entries: Sequence[TraceEntry]) -> list[TraceEntry]:
-        most = self._options.max_context
-        empty = sum(entry.turns == 0 for entry in entries)
-        if empty:
-            log.warning("%s: left out, because their root has no requests: %d of %d traces", self.name, empty, len(entries))
-        sent = [entry for entry in entries if entry.turns]
-        if not sent:
-            why = "no traces" if not entries else "no trace whose root has a request"
-            raise BadDataset(f"{self.name} has {why}")
-        kept = [entry for entry in sent if most is None or entry.longest <= most]
-        if not kept:
-            least = min(entry.longest for entry in sent)
-            raise BadDataset(
-                f"{self.name}: --max-context-length {most} leaves no trace: the shortest has a request of {least} tokens with"
-                " its answer", f"give {least} or more"
-            )  # fmt: skip
-        if len(kept) < len(sent):
-            log.info("%s: --max-context-length %s leaves %d of %d traces", self.name, most, len(kept), len(sent))
-        return kept
+        return {**self._index.facts, "traces_read": len(self._index.entries), "traces": len(self.entries)}
 
     def _write(self, file: BinaryIO) -> None:
         """Read the corpus, and write its index."""
@@ -110,7 +113,8 @@ class Corpus:
             writer.add(plan, session.longest_context(most_output))
         if workers:
             log.info("%s: %d agents stood among the requests of others; %d contexts were cut", self.name, workers, seams)
-        writer.finish(relative=seen.relative, remarks=_remarks(self.name, basis, seen, dropped))
+        facts = {"nested_timestamp_basis": RELATIVE if seen.relative else ABSOLUTE}
+        writer.finish(facts=facts, remarks=_remarks(self.name, basis, seen, dropped))
 
 
 def _remarks(name: str, basis: str, seen: ClockBasis, dropped: Sequence[str]) -> list[str]:
@@ -125,4 +129,4 @@ def _remarks(name: str, basis: str, seen: ClockBasis, dropped: Sequence[str]) ->
     return remarks
 
 
-__all__ = ["Corpus", "sessions"]
+__all__ = ["Corpus", "kept_entries", "sessions"]

@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from aiperf import BadDataset, Conversation, Dataset, DatasetContext
 from aiperf.sdk.dataset import Promise
 from aiperf.sdk.trace import Trace
+from aiperf_traces.options import AgentTraceOptions
+from aiperf_traces.plans import SessionPlan
 
 from aiperf_dataset_weka_trace.corpus import Corpus
+from aiperf_dataset_weka_trace.index import TraceEntry
 from aiperf_dataset_weka_trace.options import WekaOptions
 from aiperf_dataset_weka_trace.recorded import recorded
 from aiperf_dataset_weka_trace.replay import Replay
 
+AgentOptionsT = TypeVar("AgentOptionsT", bound=AgentTraceOptions)
 _KEYS = ("id", "requests", "block_size", "hash_id_scope")
 """What a trace has."""
 
 
-class WekaReplay(Dataset[WekaOptions]):
+class TraceCorpus(Protocol):
+    """Traces, read and indexed."""
+
+    @property
+    def name(self) -> str:
+        """The corpus, for messages."""
+
+    @property
+    def entries(self) -> Sequence[TraceEntry]:
+        """The traces that the options leave."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What results tell of it."""
+
+    def plan(self, number: int) -> SessionPlan:
+        """The plan of a trace, by its number among the entries."""
+
+
+class RecordedAgents(Dataset[AgentOptionsT]):
     """A tree for each trace that the options leave, in the order of the corpus."""
 
-    def __init__(self, options: WekaOptions, context: DatasetContext) -> None:
+    def __init__(self, options: AgentOptionsT, context: DatasetContext) -> None:
         super().__init__(options, context)
-        self._corpus: Corpus | None = None
+        self._corpus: TraceCorpus | None = None
 
-    def corpus(self) -> Corpus:
+    def corpus(self) -> TraceCorpus:
         """The traces.
 
         Raises:
@@ -52,13 +75,13 @@ class WekaReplay(Dataset[WekaOptions]):
     def __iter__(self) -> Iterator[Conversation]:
         return self.chosen(range(len(self._opened().entries)))
 
-    def _opened(self) -> Corpus:
+    def _opened(self) -> TraceCorpus:
         if self._corpus is None:
             self._corpus = self.corpus()
         return self._corpus
 
 
-class WekaTrace(WekaReplay):
+class WekaTrace(RecordedAgents[WekaOptions]):
     """Traces of the input file."""
 
     @classmethod
@@ -75,4 +98,4 @@ class WekaTrace(WekaReplay):
         return Corpus(self.context.source, self.options)
 
 
-__all__ = ["WekaReplay", "WekaTrace"]
+__all__ = ["RecordedAgents", "TraceCorpus", "WekaTrace"]

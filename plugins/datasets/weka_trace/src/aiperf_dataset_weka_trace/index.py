@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 from aiperf import BadDataset
@@ -53,7 +53,7 @@ class TraceEntry(Struct, frozen=True, array_like=True):
 
 class _Table(Struct, frozen=True):
     entries: list[TraceEntry]
-    relative: bool
+    facts: dict[str, Any]
     remarks: list[str]
 
 
@@ -71,7 +71,7 @@ _decode_stamps = msgspec.json.Decoder(_Stamps).decode
 
 
 class TraceIndex:
-    """An opened index.  relative: times of subagents count from them.  remarks: sentences on the corpus.
+    """An opened index.  facts: what results tell of the corpus, by name.  remarks: sentences on it.
 
     Raises:
         ValueError: It is none, or damaged.
@@ -85,7 +85,7 @@ class TraceIndex:
         if end < len(_MAGIC) or self._map[: len(_MAGIC)] != _MAGIC or not len(_MAGIC) <= begin <= end:
             raise ValueError("it is no index")
         table = _decode_table(self._map[begin:end])
-        self.entries, self.relative, self.remarks = table.entries, table.relative, table.remarks
+        self.entries, self.facts, self.remarks = table.entries, table.facts, table.remarks
 
     def plan(self, entry: TraceEntry) -> SessionPlan:
         """The plan of a trace.
@@ -114,8 +114,8 @@ class IndexWriter:
         self._entries.append(TraceEntry(plan.id, self._end, len(text), zlib.crc32(text), longest, plan.turns))
         self._end += len(text)
 
-    def finish(self, *, relative: bool, remarks: list[str]) -> None:
-        table = _encode(_Table(self._entries, relative, remarks))
+    def finish(self, *, facts: dict[str, Any], remarks: list[str]) -> None:
+        table = _encode(_Table(self._entries, facts, remarks))
         self._file.write(table + len(table).to_bytes(_FOOTER, "little"))
         self._file.flush()
 

@@ -17,6 +17,7 @@ log = logging.getLogger("aiperf.datasets.weka_trace")
 _BITS = 10
 """Bits of the number of a piece; a block has three."""
 _MASK = (1 << _BITS) - 1
+"""The greatest number of a piece."""
 _SPACE = 1 << 3 * _BITS
 """Numbers of blocks; those of a trace that are below it have texts of their own."""
 _ODD = 0x2545_F491
