@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf.run.failure import last_line, too_many
+from aiperf.run.failure import ended, last_line, too_many
+from aiperf.run.start import Outcome, Signals
 from aiperf.sdk.model import ErrorDetails
+from aiperf.sdk.scenario import ScenarioVerdict
 from aiperf.sdk.summary import ErrorCount, Summary
 from aiperf.sdk.verdict import Finding, FindingLevel
 from aiperf_testing.journals import plan_for
@@ -68,3 +70,12 @@ def test_a_share_of_failures_makes_the_exit_code_1(
     phase = plan_for(Path()).load.phases[0]
     found = too_many(summary, replace(phase, concurrency=None), typed, "--share")
     assert found is sentence is None or (found or "").startswith(sentence or "?")
+
+
+def test_a_run_that_its_scenario_faults_has_the_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = ScenarioVerdict("mine", False, ("late",), fault="the run doesn't count for mine: late")
+    summary = replace(sample_summary(), scenario=verdict)
+    found = ended(summary, plan_for(Path()), Outcome(Signals()), "--share", failed=False)
+    assert (found.code, found.fault) == (1, verdict.fault) and f"aiperf: {verdict.fault}" in capsys.readouterr().err
+    counted = replace(summary, scenario=replace(verdict, fault=""))
+    assert ended(counted, plan_for(Path()), Outcome(Signals()), "--share", failed=False).code == 0
