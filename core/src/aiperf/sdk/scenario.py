@@ -81,7 +81,8 @@ class ScenarioVerdict(Struct, frozen=True):
 
     title: the scenario's name, for people.  valid: whether the run counts; *reasons*: why it doesn't, names for programs.
     notes: sentences for people, on the reasons and on what the scenario did.
-    metadata: keys of ``metadata`` in the summary JSON.  fields: further objects of the summary JSON, by name.
+    metadata: keys of ``metadata`` in the summary JSON.  fields: further objects of the summary JSON, by name; one with the tag
+    of a metric stands in its place.
     fault: why the exit code is 1, "" where it need not be.
     aggregate: keys of ``metadata`` in aggregates that have the run; *unjudged*: those where another run of it has no verdict.
     """

@@ -264,7 +264,7 @@ class Merging:
         lacking = "a verdict failed, see the warnings" if failures else None if self.plan.plugins.verdicts else _NO_VERDICTS
         more = [*summary.run_warnings, *self.warnings, *sentences(found, FindingLevel.ADVICE), *failures, *summary.warnings]
         summary = replace(summary, measurement=concluded(summary, found, lacking), warnings=tuple(dict.fromkeys(more)))
-        return ruled(self.plan, replace(known, summary=summary), {*TAKEN, *self.catalogue.metrics})
+        return ruled(self.plan, replace(known, summary=summary))
 
     def _accounts_for(self, phase: PhasePlan) -> bool:
         """Whether every request of the phase that was sent is known: by number, or because the shard has noted its end.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 from aiperf.parts.loading import isolated, load
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.scenario import BenchmarkScenario, checked_verdict
 from aiperf.sdk.summary import Summary
+from aiperf.sdk.table import TAKEN
 from aiperf.sdk.verdict import Evidence
 from msgspec.structs import replace
 
@@ -27,13 +27,10 @@ def provenance(plan: Plan) -> dict[str, Any]:
     return {**told, **({} if plan.data.first is None else {"num_dataset_entries": plan.data.first})} if told else {}
 
 
-def ruled(plan: Plan, evidence: Evidence, taken: Collection[str]) -> Summary:
-    """The summary with the verdict of the run's scenario; where that fails, with a sentence on it.
-
-    *taken*: names of objects of the summary JSON, which the verdict can't have, beside those of tables.
-    """
+def ruled(plan: Plan, evidence: Evidence) -> Summary:
+    """The summary with the verdict of the run's scenario; where that fails, with a sentence on it."""
     summary, ref = evidence.summary, plan.plugins.scenario
-    taken = {*taken, *summary.extra, *(table.name for table in summary.tables)}
+    taken = {*TAKEN, *summary.extra, *(table.name for table in summary.tables)}
     if ref is None:
         return summary
     failures: list[str] = []
