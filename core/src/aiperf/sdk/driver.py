@@ -116,7 +116,7 @@ class RequestStarter(Protocol):
 
     def child(self, parent: Session, stream: int) -> Session:
         """A session for a stream that *parent* starts, at its first turn: with the parent's entry, model, URL and number, an
-        id of its own, and, where it forks off, what the parent has said up to now."""
+        id of its own, and, where it forks off, what the parent has said up to the turn behind which it begins."""
 
 
 class Gate(Protocol):

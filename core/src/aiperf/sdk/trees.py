@@ -30,7 +30,7 @@ class Branch(Struct, frozen=True, omit_defaults=True):
 
     children: their numbers.  after: the turn behind whose answer they begin, counted in its stream from 0; None before its
     first turn.  joins: the later turn that waits until all of them have ended; None: no turn waits (a background branch).
-    forks: the children begin with all that their parent has said by then, its answers included.
+    forks: the children begin with all that their parent has said up to the turn *after*, its answer included.
     offsets_ms: how much later than the branch each child begins; () is at once.
     behind: earlier branches of the stream, by number, that must have ended before this one begins.  pause: before it begins,
     counted from there.

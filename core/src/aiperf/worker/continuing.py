@@ -43,10 +43,11 @@ class Script:
         self.grown: Grown | None = None
         self.phase = -1
 
-    def forked(self) -> Script:
-        """The same for a stream that goes on from here."""
+    def forked(self, place: int) -> Script:
+        """The same for a stream that goes on from the turn at *place*; later turns may have been said by now."""
         script = Script(self.outline)
-        script.line, script.answers = [*self.line], [*self.answers]
+        end = self.line.index(place) + 1 if place in self.line else len(self.line)
+        script.line, script.answers = self.line[:end], self.answers[:end]
         return script
 
     def history(self, conversation: Conversation) -> list[Message]:

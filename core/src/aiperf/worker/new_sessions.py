@@ -52,7 +52,7 @@ class NewSessions:
         child = Session(parent.phase, parent.number, parent.entry, one.end, parent.model, parent.url, identity)
         child.turn, child.stream, child.forks, child.first = one.first, stream, _forks(one), parent.first
         if forked is not None and parent.script is not None:
-            child.script = parent.script.forked()
+            child.script = parent.script.forked(forked)
         return child
 
     def _model(self, phase: PhasePlan, number: int) -> int:

@@ -454,10 +454,12 @@ class Walk:
         self.conversation, self.streams, self.draw = conversation, conversation.streams, random.Random(seed)
         self.complete = False
         self.history: dict[int, list[Message]] = {0: []}
-        self.ready = list[Session]()
+        self.ready, self.starts = list[Session](), list[tuple[Session, int]]()
         self.wholes = {0: self._whole(root)}
-        while self.ready or self.transport.open:
-            if self.ready and self.draw.random() < 0.6:
+        while self.ready or self.starts or self.transport.open:
+            if self.starts and self.draw.random() < 0.4:  # the parent may have gone on meanwhile
+                self.ready.append(self.engine.child(*self.starts.pop()))
+            elif self.ready and self.draw.random() < 0.6:
                 session = self.ready.pop(self.draw.randrange(len(self.ready)))
                 self.wholes[len(self.wholes)] = self._whole(session)
                 self.engine.send(session, session.turn, -1)
@@ -473,7 +475,7 @@ class Walk:
         for branch in self.streams[session.stream].branches:
             for child in branch.children if branch.after == session.turn - self.streams[session.stream].first else ():
                 self.history[child] = [*self.history[session.stream]] if fork_of(self.streams, child) is not None else []
-                self.ready.append(self.engine.child(session, child))
+                self.starts.append((session, child))
         if not session.last:
             session.turn += 1
             self.ready.append(session)
