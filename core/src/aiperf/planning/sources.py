@@ -80,12 +80,12 @@ def source(draft: Draft) -> Source:
     if local is not None and path is None:
         draft.missing.add("datasets")
         return unusable
-    by_name = next(filter(draft.given, _BY_NAME), None)
-    unnamed = kind is None and prefixed is None and by_name is None
+    by_name, implied = next(filter(draft.given, _BY_NAME), None), _implied(draft)
+    unnamed = kind is None and prefixed is None and by_name is None and implied is None
     seen = None if path is None else _seen(draft, path, unnamed=unnamed)
     timestamped = path is not None and (seen is None or (seen.row is not None and _timestamped(seen.row)))
-    if by_name is not None:
-        return _named(draft, by_name, path, timestamped) or unusable
+    if by_name is not None or implied is not None:
+        return _named(draft, by_name or "public_dataset", path, timestamped, implied) or unusable
     if prefixed is not None:
         ref, kind = draft.chosen("datasets", prefixed.name), prefixed.name
     elif kind is not None and path is not None and _is_further_name(draft, kind):
@@ -201,9 +201,32 @@ def _is_further_name(draft: Draft, kind: str) -> bool:
     return canonical(kind) in (canonical(name) for plugin in formats for name in plugin.capabilities.get("names", ()))
 
 
-def _named(draft: Draft, option: str, path: Path | None, timestamped: bool) -> Source | None:
-    """The source that has the name of the *option*; None, reported, where no package or several have it."""
-    word, flag = getattr(draft.kernel, option), draft.flag(option)  # dataset_type or one of _BY_NAME
+def _implied(draft: Draft) -> tuple[str, str] | None:
+    """The public data set that is chosen by an option of its own, and the option's flag; None where none is.
+
+    Beside another data set that is named it is reported.
+    """
+    for plugin in draft.registry.all("datasets"):
+        for field_, name in plugin.capabilities.get("implied", {}).items():
+            flag = draft.settings.typed.get(f"{plugin.key}.{field_}")
+            others = [option for option in ("dataset_type", *_BY_NAME) if flag and draft.given(option)]
+            for option in others:
+                if option != "public_dataset" or canonical(draft.kernel.public_dataset or "") != canonical(name):
+                    other = draft.flag(option)
+                    draft.refuse(f"{flag} and {other} both choose a data set", f"drop {flag} or {other}")
+            if flag is not None:
+                return name, flag
+    return None
+
+
+def _named(
+    draft: Draft, option: str, path: Path | None, timestamped: bool, implied: tuple[str, str] | None = None
+) -> Source | None:  # fmt: skip
+    """The source that has the name of the *option*; None, reported, where no package or several have it.
+
+    *implied*: name and flag where another option stands for it.
+    """
+    word, flag = implied or (getattr(draft.kernel, option), draft.flag(option))  # dataset_type or one of _BY_NAME
     name = canonical(word)
     serving: dict[str, list[Descriptor]] = {}
     for plugin in draft.registry.all("datasets"):

@@ -32,6 +32,7 @@ class DatasetFacts(Struct, frozen=True):
     (--accuracy-benchmark).  names: rows of data by the names that the class serves; {} is the plugin's name, without a row.
     A format is also chosen by its own name, or recognised, without a row.
     once: a run uses each entry at most once; without a stop condition every entry once.
+    implied: by the field of an option of its own, the one of *names* that is chosen where the option is given.
     grader: name of the grader of its answers, where ``--accuracy-grader`` names none; a row of ``names`` may name another one.
     """
 
@@ -45,6 +46,7 @@ class DatasetFacts(Struct, frozen=True):
     timed: bool = False
     prefixes: tuple[str, ...] = ()
     grader: str = ""
+    implied: dict[str, str] = field(default_factory=dict)
 
 
 class DatasetContext(Struct, frozen=True):

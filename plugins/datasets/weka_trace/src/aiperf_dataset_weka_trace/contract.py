@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from aiperf import Capabilities, DatasetContext
-from aiperf.testing import DatasetContract
+from aiperf.testing import DatasetContract, check_row
 from aiperf_dataset_synthetic.contract import WordTokens
 
 from aiperf_dataset_weka_trace.dataset import WekaTrace
+from aiperf_dataset_weka_trace.hub import WekaHub, WekaHubOptions
 from aiperf_dataset_weka_trace.options import WekaOptions
 
 
@@ -29,7 +30,10 @@ def sample_trace(name: str, offset: int = 0) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class WekaTraceContract(DatasetContract):
+_CHAT = Capabilities(system_message=True, multi_turn=True, verbatim=True, produces_tokens=True)
+
+
+class _CorpusContract(DatasetContract):
     endless = False
 
     @pytest.fixture(autouse=True)
@@ -38,6 +42,14 @@ class WekaTraceContract(DatasetContract):
         self.file = tmp_path / "traces.jsonl"
         self.file.write_text("".join(json.dumps(sample_trace(f"w{number}", 10 * number)) + "\n" for number in range(5)))
 
+
+class WekaTraceContract(_CorpusContract):
     def make(self, entries: int, seed: int) -> WekaTrace:
-        capabilities = Capabilities(system_message=True, multi_turn=True, verbatim=True, produces_tokens=True)
-        return WekaTrace(WekaOptions(), DatasetContext(entries, seed, True, WordTokens(), capabilities, self.file))
+        return WekaTrace(WekaOptions(), DatasetContext(entries, seed, True, WordTokens(), _CHAT, self.file))
+
+
+class WekaHubContract(_CorpusContract):
+    def make(self, entries: int, seed: int) -> WekaHub:
+        name, row = "weka_hf", check_row("datasets", WekaHub).capabilities["names"]["weka_hf"]
+        context = DatasetContext(entries, seed, True, WordTokens(), _CHAT, self.file, name, row)
+        return WekaHub(WekaHubOptions(), context)

@@ -106,7 +106,7 @@ LATER_OPTIONS = {
         "the replay of agents' traces",
         "--agentic-cache-warmup-duration --agentic-warmup-grace-period --burst-phase-starts"
         " --trajectory-start-min-ratio --trajectory-start-max-ratio --trace-idle-gap-cap-seconds --system-idle-gap-cap-seconds"
-        " --hf-weka-dataset --allow-dataset-wrap --warmup-requests-per-lane",
+        " --allow-dataset-wrap --warmup-requests-per-lane",
     ),
     **_each("--auto-plot --plot-required", f"pictures at the end of a run: {LATER}; aiperf plot draws them of any run"),
 }  # fmt: skip
@@ -130,7 +130,7 @@ PLUGINS = {
         **_each("openai vllm", "use chat, completions or responses"),
     },
     "datasets": {
-        **_later("the replay of agents' traces", "tracelab weka_hf semianalysis_cc_traces_*"),
+        **_later("the replay of agents' traces", "tracelab"),
         **_each("sharegpt", "use --public-dataset sharegpt"),
     },
     "planners": _later("the search for a load", "adaptive_search bayesian optuna monotonic_sla smooth_isotonic"),
