@@ -76,13 +76,23 @@ class Conflict(Struct, frozen=True):
         return f"{f'{self.flag} {self.value}'.rstrip()}: {scenario} requires {self.required}: {self.why}"
 
 
+class ScenarioFigure(Struct, frozen=True):
+    """A number of a run that a scenario gives: a result of the summary, in place of a metric's with the same *tag*.  value:
+    finite."""
+
+    tag: str
+    title: str
+    unit: str
+    value: float
+
+
 class ScenarioVerdict(Struct, frozen=True):
     """Whether a finished run counts for a scenario.
 
     title: the scenario's name, for people.  valid: whether the run counts; *reasons*: why it doesn't, names for programs.
     notes: sentences for people, on the reasons and on what the scenario did.
-    metadata: keys of ``metadata`` in the summary JSON.  fields: further objects of the summary JSON, by name; one with the tag
-    of a metric stands in its place.
+    metadata: keys of ``metadata`` in the summary JSON.  fields: further objects of the summary JSON, by name, none of which is
+    a metric's result.  figures: results of the run.
     fault: why the exit code is 1, "" where it need not be.
     aggregate: keys of ``metadata`` in aggregates that have the run; *unjudged*: those where another run of it has no verdict.
     """
@@ -96,6 +106,7 @@ class ScenarioVerdict(Struct, frozen=True):
     fault: str = ""
     aggregate: dict[str, Any] = {}
     unjudged: dict[str, Any] = {}
+    figures: tuple[ScenarioFigure, ...] = ()
 
 
 def checked_verdict(verdict: object) -> ScenarioVerdict:
@@ -161,12 +172,6 @@ class BenchmarkScenario(WithOptions[OptionsT]):
 
 
 __all__ = [
-    "AskedOption",
-    "AskedSettings",
-    "BenchmarkScenario",
-    "Conflict",
-    "Filling",
-    "ScenarioVerdict",
-    "checked_verdict",
-    "joined",
+    "AskedOption", "AskedSettings", "BenchmarkScenario", "Conflict", "Filling", "ScenarioFigure", "ScenarioVerdict",
+    "checked_verdict", "joined",
 ]  # fmt: skip

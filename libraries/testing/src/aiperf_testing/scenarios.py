@@ -99,8 +99,11 @@ class ScenarioContract:
 
     def test_its_objects_are_no_other_keys_of_the_summary(self) -> None:
         for evidence, _ in self.cases:
-            taken = TAKEN.intersection(self._judge(evidence).fields)
+            verdict = self._judge(evidence)
+            taken = TAKEN.intersection([*verdict.fields, *(figure.tag for figure in verdict.figures)])
             assert not taken, f"the summary has other things of the name {', '.join(sorted(taken))}: choose another"
+            units = [name for name, each in verdict.fields.items() if isinstance(each, dict) and "unit" in each]
+            assert not units, f"{', '.join(units)}: what has a unit is a figure"
 
     def test_its_notes_are_one_line_each(self) -> None:
         for evidence in (evidence_of_trouble(), *(each for each, _ in self.cases)):

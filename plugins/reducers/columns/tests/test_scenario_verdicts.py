@@ -6,7 +6,7 @@ from typing import Any
 
 from aiperf import Evidence, Plan
 from aiperf.sdk.descriptor import PluginRef
-from aiperf.sdk.scenario import BenchmarkScenario, ScenarioVerdict
+from aiperf.sdk.scenario import BenchmarkScenario, ScenarioFigure, ScenarioVerdict
 from aiperf.testing import sample_evidence
 from aiperf_reducer_columns.report.scenarios import provenance, ruled, source_facts
 
@@ -15,8 +15,9 @@ class Strict(BenchmarkScenario[None]):
     title = "strict"
 
     def judge(self, evidence: Evidence) -> ScenarioVerdict:
-        fields = {"strictness": {"unit": "points", "avg": 3.0}, "warnings": ["mine"], "request_latency": {"unit": "ms"}}
-        return ScenarioVerdict(self.title, not evidence.summary.failed, fields=fields)
+        fields = {"rules": ["be strict"], "warnings": ["mine"], "request_latency": {"unit": "ms"}}
+        figure = ScenarioFigure("strictness", "Strictness", "points", 3.0)
+        return ScenarioVerdict(self.title, not evidence.summary.failed, fields=fields, figures=(figure,))
 
 
 class Lost(BenchmarkScenario[None]):
@@ -38,9 +39,10 @@ def test_a_verdict_stands_in_the_summary_without_names_that_are_taken() -> None:
     evidence = of(Strict)
     summary = ruled(evidence.plan, evidence)
     assert summary.scenario is not None and summary.scenario.valid
-    assert summary.scenario.fields == {"strictness": {"unit": "points", "avg": 3.0}, "request_latency": {"unit": "ms"}}
+    assert summary.scenario.fields == {"rules": ["be strict"]}
+    assert summary.results["strictness"].entry() == {"unit": "points", "avg": 3.0}
     (failure,) = summary.extra["failures"]
-    assert "acme 1.2" in failure and "has warnings" in failure and failure in summary.warnings
+    assert "acme 1.2" in failure and "has request_latency, warnings" in failure and failure in summary.warnings
 
 
 def test_a_scenario_that_fails_gives_no_verdict_and_is_named() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from aiperf import Evidence
-from aiperf.sdk.scenario import ScenarioVerdict
+from aiperf.sdk.scenario import ScenarioFigure, ScenarioVerdict
 from msgspec import Struct
 
 from aiperf_scenario_agentx.locks import SWEEP
@@ -102,14 +102,14 @@ def verdict(evidence: Evidence) -> ScenarioVerdict:
     runtime = list(dict.fromkeys(runtime))
     reasons += runtime
     fault = f"the run doesn't count for {NAME}: {', '.join(runtime)}" if runtime else ""
-    fields = {
-        "runtime_submission_invalid_reasons": runtime,
-        "context_overflow_count": _count(overflows.all), "skipped_context_overflow_count": _count(overflows.skipped),
-    }  # fmt: skip
+    figures = (
+        ScenarioFigure("context_overflow_count", "Context Overflow Count", "requests", overflows.all),
+        ScenarioFigure("skipped_context_overflow_count", "Skipped Context Overflow Count", "requests", overflows.skipped),
+    )
     of_sweep = [OF_SWEEP] if any(each.why == SWEEP for each in overridden) else []
     return ScenarioVerdict(
-        NAME, not reasons, tuple(reasons), tuple(notes), _told(reasons) | metadata, fields, fault,
-        _told([*reasons, *of_sweep]), _told([UNJUDGED]),
+        NAME, not reasons, tuple(reasons), tuple(notes), _told(reasons) | metadata,
+        {"runtime_submission_invalid_reasons": runtime}, fault, _told([*reasons, *of_sweep]), _told([UNJUDGED]), figures,
     )  # fmt: skip
 
 
@@ -117,10 +117,6 @@ def _told(reasons: list[str]) -> dict[str, Any]:
     """Keys of ``metadata``; the reasons are absent where there are none."""
     told: dict[str, Any] = {"scenario": NAME, "submission_valid": not reasons}
     return told | ({"submission_invalid_reasons": reasons} if reasons else {})
-
-
-def _count(number: int) -> dict[str, Any]:
-    return {"unit": "requests", "avg": float(number)}
 
 
 def overflows_of(evidence: Evidence) -> Overflows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from aiperf import Evidence, Plan
-from aiperf.sdk.scenario import AskedSettings, BenchmarkScenario, Conflict, Filling, ScenarioVerdict
+from aiperf.sdk.scenario import AskedSettings, BenchmarkScenario, Conflict, Filling, ScenarioFigure, ScenarioVerdict
 
 
 class Potluck(BenchmarkScenario[None]):
@@ -36,5 +36,7 @@ class Potluck(BenchmarkScenario[None]):
         metadata = {"scenario": self.title, "everybody_ate": not reasons, "complaints": reasons}
         notes = (f"{summary.valid} dishes were served",)
         fault = "somebody is hungry" if summary.failed else ""
-        served = {"dishes": {"unit": "dishes", "avg": float(summary.valid)}}
-        return ScenarioVerdict(self.title, not reasons, tuple(reasons), notes, metadata, served, fault, metadata)
+        served = ScenarioFigure("dishes", "Dishes", "dishes", summary.valid)
+        return ScenarioVerdict(
+            self.title, not reasons, tuple(reasons), notes, metadata, fault=fault, aggregate=metadata, figures=(served,)
+        )

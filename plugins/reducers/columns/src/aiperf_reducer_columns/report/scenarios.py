@@ -7,7 +7,7 @@ from typing import Any
 from aiperf.parts.loading import isolated, load
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.scenario import BenchmarkScenario, checked_verdict
-from aiperf.sdk.summary import Summary
+from aiperf.sdk.summary import Result, Summary
 from aiperf.sdk.table import TAKEN
 from aiperf.sdk.verdict import Evidence
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ def provenance(plan: Plan) -> dict[str, Any]:
 def ruled(plan: Plan, evidence: Evidence) -> Summary:
     """The summary with the verdict of the run's scenario; where that fails, with a sentence on it."""
     summary, ref = evidence.summary, plan.plugins.scenario
-    taken = {*TAKEN, *summary.extra, *(table.name for table in summary.tables)}
+    taken = {*TAKEN, *summary.results, *summary.extra, *(table.name for table in summary.tables)}
     if ref is None:
         return summary
     failures: list[str] = []
@@ -40,6 +40,7 @@ def ruled(plan: Plan, evidence: Evidence) -> Summary:
         if double := sorted(taken & set(verdict.fields)):
             failures.append(f"{ref} has {', '.join(double)}, which the summary has already: it is left out")
             verdict = replace(verdict, fields={name: told for name, told in verdict.fields.items() if name not in double})
-        summary = replace(summary, scenario=verdict)
+        results = {each.tag: Result(each.tag, each.title, each.unit, {"avg": each.value}) for each in verdict.figures}
+        summary = replace(summary, scenario=verdict, results=summary.results | results)
     more = {"failures": [*summary.extra.get("failures", []), *failures]} if failures else {}
     return replace(summary, warnings=(*summary.warnings, *failures), extra=summary.extra | more)
