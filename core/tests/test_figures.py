@@ -85,7 +85,7 @@ def test_a_reduced_curve_has_few_points_and_its_extremes(kind: str, count: int) 
     assert 3000 < len(one.x) <= 4000
     assert {one.x.min(), one.x.max(), one.y.min(), one.y.max()} == {0.0, count - 1.0, -99.0, 99.0}
     assert one.rows is not None and (whole.y[one.rows] == one.y).all() and (whole.x[one.rows] == one.x).all()
-    assert small.notes == (f"a: {len(one.x):,} of {count:,} points are drawn, lowest and highest among them",)
+    assert small.notes == (f"points that are drawn, lowest and highest among them: {len(one.x):,} of {count:,} (a)",)
     assert checked(small) is small
 
 

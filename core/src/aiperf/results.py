@@ -16,14 +16,15 @@ from aiperf.doors import door
 from aiperf.foreign import RESULTS
 
 __all__ = [
-    "FinishedCell", "FinishedRun", "FinishedStudy", "FinishedTrial", "StudyTable", "Table", "TelemetrySeries", "is_study",
-    "metrics_of", "open_run", "open_runs", "open_study",
+    "CellRuns", "FinishedCell", "FinishedRun", "FinishedStudy", "FinishedTrial", "StudyTable", "Table", "TelemetrySeries",
+    "is_study", "metrics_of", "open_cells", "open_run", "open_runs", "open_study",
 ]  # fmt: skip
 
 __getattr__ = door(__name__, {}, packages=dict.fromkeys(__all__, RESULTS))
 
 if TYPE_CHECKING:
     from aiperf_results import (
+        CellRuns,
         FinishedCell,
         FinishedRun,
         FinishedStudy,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         TelemetrySeries,
         is_study,
         metrics_of,
+        open_cells,
         open_run,
         open_runs,
         open_study,

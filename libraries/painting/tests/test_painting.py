@@ -157,4 +157,4 @@ def test_a_spike_among_a_million_points_is_in_the_picture(tmp_path: Path) -> Non
     assert len(figure.series[0].x) <= 4000
     drawn = drawn_texts(picture(figure, tmp_path / "a.svg", theme="light"))
     assert "50" in drawn, "the axis reaches to the spike"
-    assert any(text.startswith("a: 4,000 of 1,000,000 points") or "1,000,000 points are drawn" in text for text in drawn)
+    assert any("of 1,000,000 (a)" in text for text in drawn)

@@ -44,6 +44,8 @@ POINTS = ("", "run", "request", "slice", "sample")
 """What a point of a series stands for; "" is nothing in particular."""
 MOST_POINTS = 4000
 """Points of a curve that is shown: a picture has fewer columns of dots."""
+_TOLD = 4
+"""Curves of which the note tells the number of points."""
 _REDUCED = ("line", "points", "steps", "path", "band")
 
 
@@ -245,20 +247,20 @@ def _check_ends(one: PlotSeries, whose: str) -> None:
 
 
 def reduced(figure: Figure, most: int = MOST_POINTS) -> Figure:
-    """The figure with *most* points a curve at most, and a note on each curve that lost some; extremes stay.
+    """The figure with *most* points a curve at most, and a note on the curves that lost some; extremes stay.
 
     A curve is divided into ``most // 4`` stretches of neighbours, as many points each; the lowest and the highest point of each
     stay, and two others: the first and the last of a curve that is joined, else two at fixed places.  Bars, cells, intervals
     and lanes are not reduced.
     """
-    series, notes = [], list(figure.notes)
-    for one in figure.series:
-        if one.kind in _REDUCED and len(one.x) > most:
-            kept = one.take(_kept(one, most // 4))
-            notes.append(f"{one.name}: {len(kept.x):,} of {len(one.x):,} points are drawn, lowest and highest among them")
-            one = kept  # noqa: PLW2901
-        series.append(one)
-    return figure if len(notes) == len(figure.notes) else replace(figure, series=tuple(series), notes=tuple(notes))
+    small = {one.name: one.take(_kept(one, most // 4)) for one in figure.series if one.kind in _REDUCED and len(one.x) > most}
+    if not small:
+        return figure
+    told = [f"{len(small[one.name].x):,} of {len(one.x):,} ({one.name})" for one in figure.series if one.name in small]
+    further = f" and of {len(told) - _TOLD} further curves a part" if len(told) > _TOLD else ""
+    note = f"points that are drawn, lowest and highest among them: {', '.join(told[:_TOLD])}{further}"
+    series = tuple(small.get(one.name, one) for one in figure.series)
+    return replace(figure, series=series, notes=(*figure.notes, note))
 
 
 def _kept(one: PlotSeries, stretches: int) -> Ints:

@@ -81,8 +81,12 @@ class PlotRun:
     label: what tells the run from others.  summary: ``profile_export_aiperf.json``, whole.
     columns: by name, a number for each good request of the profiling phase.
 
+    group, role: as those of :class:`PlotSeries`; runs of a group are joined, "" are all.
+
     Everything but the label and the summary is read when it is asked for; what a run lacks is empty.
     """
+
+    group, role = "", ""
 
     def __init__(self, label: str, summary: Mapping[str, Any], columns: Mapping[str, Floats] | None = None) -> None:
         self.label, self._summary, self._columns = label, summary, columns or {}
@@ -98,6 +102,10 @@ class PlotRun:
         if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
             return None
         return float(value)
+
+    def parts(self) -> Sequence[PlotRun]:
+        """The runs that it stands for: the repeats of a cell of a study, else itself alone."""
+        return [self]
 
     def expect(self, names: Iterable[str]) -> None:
         """Say which columns of requests will be asked for, so that they are read at once, and no others."""

@@ -16,6 +16,8 @@ from aiperf_painting.styles import Style, Theme, name_of
 
 _FEW_POINTS = 60
 """Of a joined curve, each of which is marked."""
+_MOST_HATCHED = 60
+"""Lanes whose bars are high enough for hatches."""
 _LANE = 0.4
 """Half the height of a bar in a lane."""
 
@@ -122,5 +124,6 @@ def _cells(axes: Axes, series: PlotSeries, theme: Theme) -> None:
 
 def _lanes(axes: Axes, series: PlotSeries, style: Style, theme: Theme) -> Patch:
     assert series.x_low is not None and series.x_high is not None
-    axes.add_collection(_boxes(series.x_low, series.x_high, series.y - _LANE, series.y + _LANE, style, theme), autolim=True)
-    return _patch(style, theme)
+    look = style if series.y.max() < _MOST_HATCHED else style._replace(hatch="")
+    axes.add_collection(_boxes(series.x_low, series.x_high, series.y - _LANE, series.y + _LANE, look, theme), autolim=True)
+    return _patch(look, theme)

@@ -30,6 +30,8 @@ _MOST_LANES = 30
 """Lanes whose names stand beside them; of more, each second, third, … has one."""
 _CHARACTERS_PER_INCH = 16.5
 """Of a line of the caption, at its size."""
+_UP_CHARACTERS = 56
+"""Of a line of the label of y."""
 _MARK_STYLES = ("--", ":", "-.")
 _TITLE_CHARACTERS = 110
 """Of a title, or the label of an axis."""
@@ -54,6 +56,7 @@ def picture(figure: Figure, path: Path, *, theme: str, caption: Sequence[str] = 
         draw(second if series.axis == "y2" and second is not None else axes, series, chosen[series.name], look)
         for series in figure.series
     ]
+    _reach(axes, second, figure)
     title = shown(figure.title, _TITLE_CHARACTERS)
     axes.set_title(title, color=look.ink, loc="left", fontsize=13, parse_math=False, wrap=True)
     _dress(axes, second, figure, look)
@@ -82,6 +85,14 @@ def _write(canvas: Canvas, figure: Figure, path: Path, size: Size) -> None:
     except OSError as error:
         why = error.strerror or error
         raise AiperfError(f"{path} can't be written: {why}", "choose another place with --output") from error
+
+
+def _reach(axes: Axes, second: Axes | None, figure: Figure) -> None:
+    """Make the axes reach to marks and references."""
+    marks = figure.marks if len(figure.series) <= _MOST_INSIDE else ()
+    for axis, value in [*((mark.axis, mark.value) for mark in marks), *((each.axis, each.value) for each in figure.lines)]:
+        home = second if axis == "y2" and second is not None else axes
+        home.update_datalim([(value, value)], updatex=axis == "x", updatey=axis != "x")
 
 
 def _labelled(axis: Axis, limits: tuple[float, float]) -> str:
@@ -121,7 +132,8 @@ def _dress_y(axes: Axes, axis: Axis, series: Sequence[PlotSeries], look: Theme) 
         if all(one.kind != "heat" for one in series):
             columns = (values for one in series for name, values in one.columns() if name[0] == "y")
             axes.set_ylim(bottom=min(0.0, *(float(values.min()) for values in columns)))
-    axes.set_ylabel(_labelled(axis, axes.get_ylim()), color=look.ink, parse_math=False)
+    label = textwrap.fill(_labelled(axis, axes.get_ylim()), _UP_CHARACTERS)
+    axes.set_ylabel(label, color=look.ink, parse_math=False)
     axes.tick_params(colors=look.ink)
     for spine in axes.spines.values():
         spine.set_color(look.grid)
@@ -167,38 +179,42 @@ def _mark(axes: Axes, second: Axes | None, figure: Figure, chosen: dict[str, Sty
             line = axes.axvline if mark.axis == "x" else axes.axhline
             line(mark.value, color=colour, linestyle=style, linewidth=1.1, alpha=0.8, zorder=2)
             text = f"{mark.label} {mark.shown}" if alone else mark.label
-            _say(axes, mark.axis, mark.value, text, colour, beyond=mark.value == highest)
+            _say(axes, mark.axis, mark.value, text, colour, look.paper, beyond=mark.value == highest)
     for number, reference in enumerate(figure.lines):
         home = second if reference.axis == "y2" and second is not None else axes
         line = home.axvline if reference.axis == "x" else home.axhline
         line(reference.value, color=look.ink, linestyle=_MARK_STYLES[number % 3], linewidth=1.2, zorder=2)
-        _say(home, reference.axis, reference.value, f"{reference.label} {reference.shown}", look.ink, beyond=True)
+        _say(home, reference.axis, reference.value, f"{reference.label} {reference.shown}", look.ink, look.paper, beyond=True)
 
 
-def _say(axes: Axes, axis: str, value: float, text: str, colour: str, *, beyond: bool) -> None:
+def _say(axes: Axes, axis: str, value: float, text: str, colour: str, paper: str, *, beyond: bool) -> None:
     """The text beside a line: on the side of larger values where *beyond*, so that two that are close stay apart."""
     style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "color": colour, "parse_math": False, "zorder": 5}
+    style["bbox"] = {"facecolor": paper, "edgecolor": "none", "alpha": 0.75, "pad": 0.5}
     if axis == "x":
         style |= {"ha": "left" if beyond else "right", "va": "bottom", "rotation": 90, "xytext": (3 if beyond else -3, 0)}
-        axes.annotate(shown(text), (value, 0.03), xycoords=("data", "axes fraction"), **style)
+        said = axes.annotate(shown(text), (value, 0.03), xycoords=("data", "axes fraction"), **style)
     else:
         style |= {"ha": "right", "va": "bottom" if beyond else "top", "xytext": (0, 2 if beyond else -2)}
-        axes.annotate(shown(text), (0.995, value), xycoords=("axes fraction", "data"), **style)
+        said = axes.annotate(shown(text), (0.995, value), xycoords=("axes fraction", "data"), **style)
+    said.set_in_layout(False)
 
 
 def _name(axes: Axes, figure: Figure, handles: Sequence[Any], look: Theme) -> None:
     """A legend for two series or more, with their marks; very many are cut short."""
-    named = [(handle, series) for handle, series in zip(handles, figure.series, strict=True) if handle is not None]
+    drawn = zip(handles, figure.series, strict=True)
+    named = [(handle, series) for handle, series in drawn if handle is not None and not _is_part(series, figure)]
     if len(named) < 2:
         return
-    rest, labels = len(named) - _MOST_NAMES, []
+    rest, labels, few = len(named) - _MOST_NAMES, [], len(figure.series) <= _MOST_INSIDE
     for _, series in named[:_MOST_NAMES]:
-        marks = ", ".join(f"{mark.label} {mark.shown}" for mark, _ in _marks_of(figure, series))
+        marks = ", ".join(f"{mark.label} {mark.shown}" for mark, _ in _marks_of(figure, series) if few)
         side = " (right axis)" if series.axis == "y2" else ""
         labels.append(f"{name_of(series)}{side}: {marks}" if marks else f"{name_of(series)}{side}")
     if rest > 0:
         labels[-1] = f"{labels[-1]} and {rest} more"
-    outside = len(named) > _MOST_INSIDE or bool(figure.lanes) or figure.y2 is not None or sum(map(len, labels)) > 160
+    solid = any(series.kind in ("bar", "lanes") for series in figure.series)
+    outside = len(named) > _MOST_INSIDE or solid or figure.y2 is not None or sum(map(len, labels)) > 160
     beside = max(map(len, labels)) <= _MOST_BESIDE
     above = {"loc": "outside upper left", "ncols": _columns(labels)}
     place: dict[str, Any] = {"loc": "best"} if not outside else {"loc": "outside right upper"} if beside else above
@@ -211,6 +227,12 @@ def _name(axes: Axes, figure: Figure, handles: Sequence[Any], look: Theme) -> No
     for text in legend.get_texts():
         text.set_color(look.ink)
         text.set_parse_math(False)  # a directory's name may have a $
+
+
+def _is_part(series: PlotSeries, figure: Figure) -> bool:
+    """Whether the series has the intervals of another one of its group, which the legend names."""
+    others = (other for other in figure.series if other is not series)
+    return series.kind == "error" and bool(series.group) and any(other.group == series.group for other in others)
 
 
 def _columns(labels: Sequence[str]) -> int:

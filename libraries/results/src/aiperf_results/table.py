@@ -45,6 +45,18 @@ class Table:
         made._texts = {name: list(column) for name, column in texts.items()}
         return made
 
+    @classmethod
+    def joined(cls, tables: Sequence[Table]) -> Table:
+        """The rows of all tables, without lists."""
+        import numpy as np
+
+        count = sum(map(len, tables))
+        names = dict.fromkeys(name for table in tables for name in table._numbers)
+        words = dict.fromkeys(name for table in tables for name in table._texts)
+        numbers = {name: np.concatenate([table.numbers(name) for table in tables]) for name in names}
+        texts = {name: [text for table in tables for text in table.texts(name)] for name in words}
+        return cls.of(numbers, texts, count)
+
     def __len__(self) -> int:
         return self._count
 

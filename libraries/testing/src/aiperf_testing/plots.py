@@ -137,7 +137,8 @@ def _line(n: int, concurrency: int, *, due: bool, failed: bool = False) -> dict[
     first, latency = 20.0 + n % 7 + concurrency, 300.0 + n % 11 + concurrency
     metrics = {"time_to_first_token": first, "request_latency": latency, "inter_token_latency": (latency - first) / 31}
     values = {tag: {"value": value, "unit": "ms"} for tag, value in metrics.items()}
-    values |= {tag: {"value": 32, "unit": "tokens"} for tag in ("output_sequence_length", "input_sequence_length")}
+    lengths = {"output_sequence_length": 32, "input_sequence_length": 32 + n % 5}
+    values |= {tag: {"value": length, "unit": "tokens"} for tag, length in lengths.items()}
     if due:
         values["effective_latency"] = {"value": latency + n % 3, "unit": "ms"}
     about = {"request_start_ns": start_ns, "request_end_ns": start_ns + int(latency * 1e6), "benchmark_phase": "profiling"}

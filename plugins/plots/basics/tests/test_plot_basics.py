@@ -9,12 +9,21 @@ import pytest
 from aiperf import Plot, PlotRun
 from aiperf.sdk.plot import checked
 from aiperf.testing import PlotContract, sample_runs
-from aiperf_plot_basics import (
-    LatencyDistribution,
+from aiperf_plot_basics import LatencyDistribution, ResponseAndServiceLatency, TtftDistribution, TtftOverTime
+from aiperf_plot_basics.over_time import (
+    ArrivalsAskedAndDelivered,
+    FailuresOverTime,
+    GpuPowerOverTime,
+    RequestsInFlight,
+    RequestTimeline,
+    ServerRequestsOverTime,
+)
+from aiperf_plot_basics.spreads import LatencyHeatMap, LatencyHistogram, TtftByPromptLength, TtftHistogram
+from aiperf_plot_basics.under_load import (
+    GoodputUnderLoad,
+    LatencyUnderLoad,
     ThroughputOverConcurrency,
     ThroughputPerUser,
-    TtftDistribution,
-    TtftOverTime,
     TtftUnderLoad,
 )
 
@@ -41,6 +50,58 @@ class TestThroughputOverConcurrencyKeepsTheContract(PlotContract):
 
 class TestTtftUnderLoadKeepsTheContract(PlotContract):
     plot = TtftUnderLoad
+
+
+class TestResponseAndServiceLatencyKeepsTheContract(PlotContract):
+    plot = ResponseAndServiceLatency
+
+
+class TestArrivalsAskedAndDeliveredKeepsTheContract(PlotContract):
+    plot = ArrivalsAskedAndDelivered
+
+
+class TestFailuresOverTimeKeepsTheContract(PlotContract):
+    plot = FailuresOverTime
+
+
+class TestGpuPowerOverTimeKeepsTheContract(PlotContract):
+    plot = GpuPowerOverTime
+
+
+class TestRequestsInFlightKeepsTheContract(PlotContract):
+    plot = RequestsInFlight
+
+
+class TestRequestTimelineKeepsTheContract(PlotContract):
+    plot = RequestTimeline
+
+
+class TestServerRequestsOverTimeKeepsTheContract(PlotContract):
+    plot = ServerRequestsOverTime
+
+
+class TestLatencyHeatMapKeepsTheContract(PlotContract):
+    plot = LatencyHeatMap
+
+
+class TestLatencyHistogramKeepsTheContract(PlotContract):
+    plot = LatencyHistogram
+
+
+class TestTtftByPromptLengthKeepsTheContract(PlotContract):
+    plot = TtftByPromptLength
+
+
+class TestTtftHistogramKeepsTheContract(PlotContract):
+    plot = TtftHistogram
+
+
+class TestGoodputUnderLoadKeepsTheContract(PlotContract):
+    plot = GoodputUnderLoad
+
+
+class TestLatencyUnderLoadKeepsTheContract(PlotContract):
+    plot = LatencyUnderLoad
 
 
 def test_a_point_stands_where_its_request_started(tmp_path: Path) -> None:
@@ -81,18 +142,25 @@ def test_a_report_without_percentiles_gets_those_of_its_requests(tmp_path: Path)
     assert [(mark.value, mark.shown) for mark in figure.marks] == [(2.0, "2.00 ms"), (1234.5678, "1,235 ms")]
 
 
+@pytest.mark.parametrize(("arrivals", "share"), [({}, 80.0), ({"aborted_in_flight": 6, "unfinished": 4}, 100 * 40 / 60)])
+def test_failed_requests_are_in_the_share_of_requests(tmp_path: Path, arrivals: dict[str, int], share: float) -> None:
+    """Of 40 that succeeded and 10 that failed, and some that were cut off."""
+    (run,) = sample_runs(tmp_path, 1)
+    summary = {**run.summary, "error_request_count": {"unit": "requests", "avg": 10.0}, "measurement": {"arrivals": arrivals}}
+    figure = LatencyDistribution().draw([PlotRun("run", summary, {"request_latency": run.column("request_latency")})])
+    assert figure is not None
+    assert figure.series[0].y[-1] == pytest.approx(share)
+    assert "failed ones included" in figure.y.label
+
+
 def test_runs_are_joined_and_labelled_in_the_order_of_load(tmp_path: Path) -> None:
     runs = sample_runs(tmp_path, 3)
     figure = TtftUnderLoad().draw([runs[2], runs[0], runs[1]])
     assert figure is not None
-    *points, line, median = figure.series
+    line, median = figure.series
     assert line.x.tolist() == median.x.tolist() == [2.5, 5.0, 10.0]
-    assert (line.name, line.y[0], median.name, median.y[0]) == (
-        "p99 of all runs, by load", 312.0, "p50 of all runs, by load", 310.0,
-    )  # fmt: skip
-    assert [(point.name, point.x[0]) for point in points] == [
-        ("run0 (concurrency 1)", 2.5), ("run1 (concurrency 2)", 5.0), ("run2 (concurrency 4)", 10.0),
-    ]  # fmt: skip
+    assert (line.name, line.y[0], median.name, median.y[0]) == ("p99", 312.0, "p50", 310.0)
+    assert line.labels == ("concurrency 1", "concurrency 2", "concurrency 4") and line.points == "run"
 
 
 def test_the_line_turns_back_where_more_load_gives_less(tmp_path: Path) -> None:
@@ -109,25 +177,13 @@ def test_runs_whose_loads_cannot_be_compared_keep_their_order(tmp_path: Path) ->
     bare = {tag: entry for tag, entry in runs[0].summary.items() if tag not in ("input_config", "effective_concurrency")}
     figure = TtftUnderLoad().draw([runs[1], PlotRun("bare", bare)])
     assert figure is not None
-    assert [point.name for point in figure.series[:-2]] == ["run1", "bare"]
-
-
-@pytest.mark.parametrize(("arrivals", "share"), [({}, 80.0), ({"aborted_in_flight": 6, "unfinished": 4}, 100 * 40 / 60)])
-def test_failed_requests_are_in_the_share_of_requests(tmp_path: Path, arrivals: dict[str, int], share: float) -> None:
-    """Of 40 that succeeded and 10 that failed, and some that were cut off."""
-    (run,) = sample_runs(tmp_path, 1)
-    summary = {**run.summary, "error_request_count": {"unit": "requests", "avg": 10.0}, "measurement": {"arrivals": arrivals}}
-    figure = LatencyDistribution().draw([PlotRun("run", summary, {"request_latency": run.column("request_latency")})])
-    assert figure is not None
-    assert figure.series[0].y[-1] == pytest.approx(share)
-    assert "failed ones included" in figure.y.label
+    assert figure.series[0].labels == ("run1", "bare")
 
 
 def test_a_run_without_the_numbers_is_left_out(tmp_path: Path) -> None:
     figure = ThroughputPerUser().draw([*sample_runs(tmp_path, 2), PlotRun("broken", {})])
     assert figure is not None
-    *points, line = figure.series
-    assert [point.name for point in points] == ["run0 (concurrency 1)", "run1 (concurrency 2)"] and len(line.x) == 2
+    assert len(figure.series[0].x) == 2
 
 
 def test_the_concurrency_is_what_was_measured(tmp_path: Path) -> None:

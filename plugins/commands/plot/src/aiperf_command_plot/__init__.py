@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aiperf import AiperfError, Command, Figure, Plot, UsageError
+from aiperf import AiperfError, Command, Figure, Plot, PlotRun, UsageError
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.plot import checked
 from aiperf.sdk.registry import canonical
-from aiperf_results import FinishedRun, open_runs
+from aiperf_results import open_cells
 
 from aiperf_command_plot.caption import caption_of
 from aiperf_command_plot.drawing import Drawing, counted
@@ -31,7 +31,7 @@ class PlotCommand(Command[PlotOptions]):
         size_of(options.size)
         plugin_options = self.plugin_options or PluginOptions(self.registry, {}, {})
         plots = _wanted(plugin_options, options.only)
-        drawing = Drawing(open_runs(paths), asked=bool(options.only), verbose=options.verbose)
+        drawing = Drawing(open_cells(paths), asked=bool(options.only), verbose=options.verbose)
         figures = drawing.figures(plots)
         if options.as_json:
             from aiperf_command_plot.numbers import as_json
@@ -47,7 +47,7 @@ class PlotCommand(Command[PlotOptions]):
         return 1 if drawing.failures else 0
 
     def _paint(
-        self, figures: Sequence[tuple[str, Figure]], runs: Sequence[FinishedRun], options: PlotOptions, folder: Path
+        self, figures: Sequence[tuple[str, Figure]], runs: Sequence[PlotRun], options: PlotOptions, folder: Path
     ) -> None:
         write_pictures(figures, caption_of(runs), options, folder)
 

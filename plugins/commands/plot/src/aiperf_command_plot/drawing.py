@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from aiperf import AiperfError, Figure, Plot, PlotRun
 from aiperf.sdk.figures import reduced
 from aiperf.sdk.plot import checked
-from aiperf_results import FinishedRun
 
 
 class Drawing:
@@ -18,7 +17,7 @@ class Drawing:
     asked: plots were named, so that one with nothing to show is a failure.  verbose: tracebacks go to standard error.
     """
 
-    def __init__(self, runs: Sequence[FinishedRun], *, asked: bool, verbose: bool = False) -> None:
+    def __init__(self, runs: Sequence[PlotRun], *, asked: bool, verbose: bool = False) -> None:
         self.failures: list[str] = []
         self._asked, self._verbose = asked, verbose
         self.runs = [run for run in runs if self._readable(run, ())]
@@ -34,7 +33,7 @@ class Drawing:
         drawn = ((name, self._drawn(name, package, plot)) for name, package, plot in fit if len(self.runs) >= plot.runs)
         return [(name, figure) for name, figure in drawn if figure is not None]
 
-    def _readable(self, run: FinishedRun, columns: Sequence[str] | dict[str, None]) -> bool:
+    def _readable(self, run: PlotRun, columns: Sequence[str] | dict[str, None]) -> bool:
         """Whether the summary, and the columns, of a run can be read."""
         try:
             _ = run.summary

@@ -1,13 +1,15 @@
-"""Basic plots: latency within a run, and throughput against latency over several runs."""
+"""Basic plots: latency within a run, the load as it went on, and what a server does under more and more load."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 from aiperf import Axis, Figure, Plot, PlotRun, PlotSeries
 from aiperf.sdk.plot import Mark
+from aiperf_plotting.loads import by_load, first_of, first_repeat
+from aiperf_plotting.words import shown
 
 _START = "request_start_ns"
 _TTFT = "time_to_first_token"
@@ -24,13 +26,14 @@ class TtftOverTime(Plot):
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         series, marks = list[PlotSeries](), list[Mark]()
         for run in by_load(runs):
-            start_ns, ttft_ms = run.column(_START), run.column(_TTFT)
+            start_ns, ttft_ms = first_repeat(run).column(_START), first_repeat(run).column(_TTFT)
             known = np.isfinite(start_ns) & np.isfinite(ttft_ms)
             if known.any():
                 since_s = (start_ns[known] - start_ns[known].min()) / 1e9
-                series.append(PlotSeries(run.label, since_s, ttft_ms[known], kind="points"))
+                rows = np.flatnonzero(known).astype(np.int64)
+                series.append(PlotSeries(run.label, since_s, ttft_ms[known], kind="points", points="request", rows=rows))
                 marks += _percentiles(run, _TTFT, "y")
-        return _figure(self.title, Axis("started after (s)"), Axis("time to first token (ms)"), series, marks)
+        return _figure(self.title, Axis("started after (s)"), Axis("time to first token (ms)"), series, marks, first_of(runs))
 
 
 class _Distribution(Plot):
@@ -53,7 +56,7 @@ class _Distribution(Plot):
             ordered = np.sort(values[np.isfinite(values)])
             if len(ordered):
                 share = np.arange(1.0, len(ordered) + 1.0) * (100.0 / (len(ordered) + unanswered(run)))
-                series.append(PlotSeries(run.label, ordered, share, kind="steps"))
+                series.append(PlotSeries(run.label, ordered, share, kind="steps", points="request"))
                 marks += _percentiles(run, self.tag, "x")
         return _figure(self.title, self.axis, Axis("share of requests, failed ones included (%)"), series, marks)
 
@@ -70,97 +73,34 @@ class LatencyDistribution(_Distribution):
     axis = Axis("request latency (ms)")
 
 
-class _Trade(Plot):
-    """A labelled point per run, joined in the order of load: a saturated server's line may turn back."""
+class ResponseAndServiceLatency(Plot):
+    """Service latency counts from the start of a request, response latency from when it was due: the gap is its wait."""
 
-    runs = 2
-    across: ClassVar[tuple[str, str]]
-    up: ClassVar[tuple[str, str]]
-    axes: ClassVar[tuple[Axis, Axis]]
-    line: ClassVar[str] = "all runs, by load"
-    below: ClassVar[tuple[str, str, str] | None] = None
-    """A statistic with a line of its own, and the line's name."""
+    title = "Response and service latency"
+    most_runs = 1
+    columns = ("request_latency", "effective_latency")
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
-        measured = [run for run in runs if None not in (run.number(*self.across), run.number(*self.up))]
-        unit = load_unit(measured)
-        points = []
-        for run in by_load(measured):
-            name = run.label if unit is None else f"{run.label} ({_LOADS[unit].format(loads(run)[unit])})"
-            x, y = (np.array([run.number(*what)], dtype=np.float64) for what in (self.across, self.up))
-            points.append(PlotSeries(name, x, y, kind="points"))
-        if not points:
-            return None
-        x_of_all, y_of_all = (np.concatenate([getattr(point, axis) for point in points]) for axis in ("x", "y"))
-        # Lines come last, so that each run keeps its colour of other plots.
-        lines = [PlotSeries(self.line, x_of_all, y_of_all, kind="path")]
-        if self.below is not None:
-            tag, statistic, name = self.below
-            known = [run for run in by_load(measured) if run.number(tag, statistic) is not None]
-            x, y = (np.array([run.number(*what) for run in known], np.float64) for what in (self.across, (tag, statistic)))
-            lines += [PlotSeries(name, x, y, kind="path")] if known else []
-        return _figure(self.title, *self.axes, [*points, *lines])
-
-
-class ThroughputPerUser(_Trade):
-    """Up and to the right is better; a server has one such line, and each load is a point on it."""
-
-    title = "Throughput of all against that of one user"
-    across = ("output_token_throughput_per_user", "avg")
-    up = ("output_token_throughput", "avg")
-    axes = (Axis("output tokens per second and user, avg"), Axis("output tokens per second"))
-
-
-class ThroughputOverConcurrency(_Trade):
-    """The line levels off where the server is saturated.  Requests in flight are measured values, not the requested ones."""
-
-    title = "Throughput over concurrency"
-    across = ("effective_concurrency", "avg")
-    up = ("output_token_throughput", "avg")
-    axes = (Axis("requests in flight, avg"), Axis("output tokens per second"))
-
-
-class TtftUnderLoad(_Trade):
-    """The lines rise where the server is saturated, that of p99 first."""
-
-    title = "Time to first token under load"
-    across = ("request_throughput", "avg")
-    up = (_TTFT, "p99")
-    below = (_TTFT, "p50", "p50 of all runs, by load")
-    line = "p99 of all runs, by load"
-    axes = (Axis("requests per second"), Axis("time to first token (ms)"))
-
-
-def by_load(runs: Sequence[PlotRun]) -> list[PlotRun]:
-    """The runs in the order of their load; in the given order where their loads can't be compared."""
-    unit = load_unit(runs)
-    return list(runs) if unit is None else sorted(runs, key=lambda run: loads(run)[unit])
-
-
-def load_unit(runs: Sequence[PlotRun]) -> str | None:
-    """The measure of load that all of the runs have and that tells most of them apart; None where there is none."""
-    measures = [loads(run) for run in runs]
-    shared = [unit for unit in _LOADS if all(unit in measure for measure in measures)]
-    return max(shared, key=lambda unit: len({measure[unit] for measure in measures}), default=None)
-
-
-_LOADS = {"rate": "{:g} requests/s", "concurrency": "concurrency {:g}", "users": "{:g} users", "in_flight": "{:.3g} in flight"}
-"""Measures of load and how they are written; those that were asked for come first."""
-
-
-def loads(run: PlotRun) -> dict[str, float]:
-    """The load that was asked for in the profiling phase, and the requests that were in flight, by measure."""
-    phases = run.summary.get("input_config", {}).get("phases", ())
-    wanted: Mapping[str, Any] = next((phase for phase in phases if phase.get("kind", "profiling") == "profiling"), {})
-    asked = {unit: wanted.get(unit) for unit in _LOADS} | {"in_flight": run.number("effective_concurrency")}
-    return {unit: float(load) for unit, load in asked.items() if isinstance(load, int | float)}
+        run, series = runs[0], list[PlotSeries]()
+        names = {"request_latency": "service, from the start", "effective_latency": "response, from when it was due"}
+        for tag, name in names.items():
+            values = run.column(tag)
+            ordered = np.sort(values[np.isfinite(values)])
+            if not len(ordered):
+                return None
+            share = np.arange(1.0, len(ordered) + 1.0) * (100.0 / (len(ordered) + unanswered(run)))
+            series.append(PlotSeries(name, ordered, share, "steps", points="request"))
+        return _figure(self.title, Axis("latency (ms)"), Axis("share of requests, failed ones included (%)"), series)
 
 
 def unanswered(run: PlotRun) -> int:
     """Requests of the profiling phase that failed, or were cut off in flight."""
-    arrivals = run.summary.get("measurement", {}).get("arrivals", {})
-    cut_off = arrivals.get("aborted_in_flight", 0) + arrivals.get("unfinished", 0)
-    return round(run.number("error_request_count") or 0) + int(cut_off)
+    count = 0
+    for part in run.parts():
+        arrivals = part.summary.get("measurement", {}).get("arrivals", {})
+        count += int(arrivals.get("aborted_in_flight", 0) + arrivals.get("unfinished", 0))
+        count += round(part.number("error_request_count") or 0)
+    return count
 
 
 def _percentiles(run: PlotRun, tag: str, axis: str) -> Iterator[Mark]:
@@ -170,13 +110,10 @@ def _percentiles(run: PlotRun, tag: str, axis: str) -> Iterator[Mark]:
         if value is None:
             column = run.column(tag)
             value = float(np.percentile(column[np.isfinite(column)], percent))
-        yield Mark(run.label, axis, value, f"p{percent}", f"{value:,.{_digits(value)}f} ms")
+        yield Mark(run.label, axis, value, f"p{percent}", shown(value, "ms"))
 
 
-def _digits(value: float) -> int:
-    """Digits behind the point: three or four digits tell a value in all."""
-    return 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
-
-
-def _figure(title: str, x: Axis, y: Axis, series: Sequence[PlotSeries], marks: Sequence[Mark] = ()) -> Figure | None:
-    return Figure(title, x, y, tuple(series), tuple(marks)) if series else None
+def _figure(
+    title: str, x: Axis, y: Axis, series: Sequence[PlotSeries], marks: Sequence[Mark] = (), notes: tuple[str, ...] = ()
+) -> Figure | None:
+    return Figure(title, x, y, tuple(series), tuple(marks), notes=notes) if series else None

@@ -1,0 +1,87 @@
+"""Loads of runs: in which order they are joined, and how many GPUs and repeats they have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiperf import PlotRun
+from aiperf_studies.confidence import confidence
+from msgspec import Struct
+
+LOADS = {"rate": "{:g} requests/s", "concurrency": "concurrency {:g}", "users": "{:g} users", "in_flight": "{:.3g} in flight"}
+"""Measures of load and how they are written; those that were asked for come first."""
+
+
+def by_load(runs: Sequence[PlotRun]) -> list[PlotRun]:
+    """The runs in the order of their load; in the given order where their loads can't be compared."""
+    unit = load_unit(runs)
+    return list(runs) if unit is None else sorted(runs, key=lambda run: loads(run)[unit])
+
+
+def load_unit(runs: Sequence[PlotRun]) -> str | None:
+    """The measure of load that all of the runs have and that tells most of them apart; None where there is none."""
+    measures = [loads(run) for run in runs]
+    shared = [unit for unit in LOADS if all(unit in measure for measure in measures)]
+    return max(shared, key=lambda unit: len({measure[unit] for measure in measures}), default=None)
+
+
+def loads(run: PlotRun) -> dict[str, float]:
+    """The load that was asked for in the profiling phase, and the requests that were in flight, by measure."""
+    phases = run.summary.get("input_config", {}).get("phases", ())
+    wanted: Mapping[str, Any] = next((phase for phase in phases if phase.get("kind", "profiling") == "profiling"), {})
+    asked = {unit: wanted.get(unit) for unit in LOADS} | {"in_flight": run.number("effective_concurrency")}
+    return {unit: float(load) for unit, load in asked.items() if isinstance(load, int | float) and not isinstance(load, bool)}
+
+
+def load_label(run: PlotRun, unit: str | None) -> str:
+    """How the run is named beside its point: with its load, where that is known."""
+    return run.label if unit is None else LOADS[unit].format(loads(run)[unit])
+
+
+def grouped(runs: Sequence[PlotRun]) -> dict[str, list[PlotRun]]:
+    """The runs by group, each group in the order of load; one group where no two runs share one."""
+    found: dict[str, list[PlotRun]] = {}
+    for run in runs:
+        found.setdefault(run.group, []).append(run)
+    if len(found) == len(runs):
+        found = {"": list(runs)}
+    return {group: by_load(members) for group, members in found.items()}
+
+
+def gpus(run: PlotRun) -> int:
+    """GPUs that the run's telemetry names; 0 without telemetry."""
+    endpoints = (run.summary.get("telemetry_data") or {}).get("endpoints", {})
+    found = [(host, name, about) for host, entry in endpoints.items() for name, about in entry.get("gpus", {}).items()]
+    return len({about.get("gpu_uuid") or f"{host} {name}" for host, name, about in found})
+
+
+def first_repeat(run: PlotRun) -> PlotRun:
+    """The run itself, or the first of its repeats: what a picture over time shows of it."""
+    return run.parts()[0]
+
+
+def first_of(runs: Sequence[PlotRun]) -> tuple[str, ...]:
+    """A note where pictures over time show one repeat of several."""
+    repeats = sorted({len(run.parts()) for run in runs})
+    if repeats[-1:] in ([], [1]):
+        return ()
+    return (f"the first of {repeats[-1]} repeats" if len(repeats) == 1 else f"the first of up to {repeats[-1]} repeats",)
+
+
+class RepeatInterval(Struct, frozen=True):
+    """Mean of a statistic over repeats and its interval; *low* and *high* are the mean of a single run."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+def interval(run: PlotRun, tag: str, statistic: str, level: float = 0.95, per: float = 1.0) -> RepeatInterval | None:
+    """Student's interval of a statistic over the repeats of a run, divided by *per*; None where no repeat has it."""
+    values = [value / per for part in run.parts() if (value := part.number(tag, statistic)) is not None]
+    if not values:
+        return None
+    found = confidence(values, level)
+    return RepeatInterval(found.mean, found.ci_low, found.ci_high, len(values))
