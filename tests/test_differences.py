@@ -528,6 +528,15 @@ HELD = {
         "test_command_synthesize.py::test_a_run_makes_of_a_trace_what_the_command_writes",
         "test_command_synthesize.py::test_a_conversation_stays_in_one_tree",
     ),
+    "`aiperf analyze swim-lane`": (
+        "test_analyze_runs.py::test_each_request_is_where_and_as_long_as_it_was",
+        "test_analyze_runs.py::test_curves_count_what_is_under_way",
+        "test_analyze_runs.py::test_what_cannot_be_written_is_refused",
+    ),
+    "`aiperf analyze turn-messages`": (
+        "test_analyze_runs.py::test_each_message_stands_once_and_each_turn_has_its_own",
+        "test_analyze_runs.py::test_the_files_of_the_references_processors_are_read",
+    ),
     "`aiperf analyze-trace`": (
         "test_command_analyze_trace.py::test_the_numbers_are_the_references",
         "test_command_analyze_trace.py::test_a_cut_last_block_makes_no_negative_unique_length",
@@ -604,6 +613,10 @@ HELD = {
     "a count of 0 tokens by the server, in `usage_…_diff_pct` and `usage_prompt_tokens_extra`": (
         "test_metric_usage.py::test_a_difference_is_unsigned_in_percent_of_the_clients_count",
         "test_metric_usage.py::test_extra_prompt_tokens_are_signed",
+    ),
+    "`branch_stats`": (
+        "test_metric_trees.py::test_a_join_whose_turn_never_left_was_suppressed",
+        "test_metric_trees.py::test_a_failure_that_ends_the_tree_early_is_no_cut",
     ),
     "`theoretical_prefix_cache_hit`": ("test_metric_prefix_cache.py::test_the_share_is_of_all_blocks",),
     "`run_info.random_seed`": ("test_configure.py::test_a_seed_is_kept_and_without_one_each_run_has_its_own",),

@@ -60,12 +60,6 @@ def test_a_sweep_without_values_is_refused():
         Analyze().run(AnalyzeOptions(), ())
 
 
-@pytest.mark.parametrize(("word", "said"), [("swim-lane", "a later version"), ("turn-messages", "outputs.json")])
-def test_a_word_that_no_package_has_is_answered(word, said):
-    with pytest.raises(UsageError, match=said):
-        Analyze().run(AnalyzeOptions(), (word, "artifacts"))
-
-
 def test_two_ways_of_giving_values_exclude_each_other():
     (said,) = AnalyzeOptions(sweep_range="1:2", sweep_list=["1"]).problems({})
     assert said.startswith("--sweep-range and --sweep-list exclude each other")

@@ -7,16 +7,10 @@ import shlex
 from collections.abc import Sequence
 
 from aiperf import Command, UsageError
-from aiperf.sdk.command import LATER
 
 from aiperf_command_analyze.options import TYPES, AnalyzeOptions
 
 _CONCURRENCY, _RATE = "concurrency", "request_rate"
-_WORDS = {
-    "swim-lane": f"pictures of each request: {LATER}; aiperf plot shows finished runs",
-    "turn-messages": "outputs.json and the raw file have the messages of each turn",
-}
-"""Words of the reference's command that no package has, until one adds them to this command."""
 _MOST = 10_000
 """Values of a range."""
 _EXAMPLE = "for example: aiperf analyze --sweep-type concurrency --sweep-range 1:16 -- --model m"
@@ -28,8 +22,6 @@ class Analyze(Command[AnalyzeOptions]):
     arguments = "[WORD...]"
 
     def run(self, options: AnalyzeOptions, words: Sequence[str]) -> int:
-        if words and words[0] in _WORDS:
-            raise UsageError(f"analyze {words[0]}: {_WORDS[words[0]]}")
         flag = TYPES[options.sweep_type]
         if (given := next((word for word in words if word == flag or word.startswith(f"{flag}=")), None)) is not None:
             raise UsageError(f"{given} has one value, and --sweep-type {options.sweep_type} gives it several", f"drop {given}")

@@ -1,6 +1,8 @@
-"""Options of the translation of a sweep."""
+"""Options of the translation of a sweep, and of the pictures of finished runs."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from aiperf import Options, option
 from aiperf.sdk.options import Word
@@ -24,3 +26,21 @@ class AnalyzeOptions(Options):
         if self.sweep_range is not None and self.sweep_list:
             return ["--sweep-range and --sweep-list exclude each other: both say which values\ndrop one of them"]
         return []
+
+
+class SwimLaneOptions(Options):
+    out: Path | None = option("--out", "-o", metavar="FILE", shown="swim_lane.svg in the directory",
+        help="The picture, as .svg, or as a page that zooms, .html.")
+    concurrency: int | None = option("--concurrency", "-c", metavar="N", ge=1, help="A line at so many sessions.")
+    ramp: float | None = option("--ramp", metavar="SECONDS", gt=0, shown="as the run's summary says",
+        help="When the ramp of sessions was done.")
+    html: bool = option("--html", default=False, help="Write the page that zooms, too.")
+
+
+class TurnMessagesOptions(Options):
+    out: Path | None = option("--out", "-o", metavar="FILE", shown="turn_messages.html in the directory", help="The page.")
+    limit_conversations: int = option("--limit-conversations", "-n", default=40, ge=1, metavar="N",
+        help="Conversations on the page: roots first, then by their first request.")
+    max_turns: int = option("--max-turns", default=60, ge=1, metavar="N", help="Turns of a conversation on the page.")
+    content_cap: int = option("--content-cap", default=8000, ge=1, metavar="CHARACTERS",
+        help="Characters of a message on the page.")
