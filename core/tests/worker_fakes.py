@@ -78,6 +78,9 @@ class FakeStore:
     def delay_ns(self, entry: int, turn: int) -> int:
         return 0
 
+    def id(self, entry: int) -> str:
+        return f"c{entry}"
+
     def recorded_ns(self, entry: int, turn: int) -> tuple[int, int] | None:
         return None
 

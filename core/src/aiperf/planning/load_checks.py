@@ -26,6 +26,12 @@ _RATES = ("request_rate", "request_rate_series")
 _OFFSETS = ("fixed_auto_offset", "fixed_start_ms", "fixed_end_ms")
 _WARMUP_OFFSETS = ("warmup_auto_offset", "warmup_start_ms", "warmup_end_ms")
 _RAMPS = ("concurrency_ramp_s", "prefill_ramp_s", "rate_ramp_s")
+_OF_WARMUP = (
+    *("warmup_concurrency", "warmup_prefill_concurrency", "warmup_request_rate", "warmup_arrival_pattern"),
+    *("warmup_user_centric_rate", "warmup_users"),
+    *(*(f"warmup_{ramp}" for ramp in _RAMPS), "warmup_alone"),
+)  # fmt: skip
+"""What a warmup has of its own."""
 _NEEDS = {
     RATE: ("request_rate", "it starts requests at a rate"),
     USERS: ("user_centric_rate", "it starts requests at a rate over all users"),
@@ -98,6 +104,12 @@ def declared(draft: Draft, schedule: str) -> str | None:
     return follows
 
 
+def warms_itself(draft: Draft, schedule: str) -> bool:
+    """Whether a warmup belongs to the schedule, as its manifest declares."""
+    plugin = draft.registry.find("schedules", schedule)
+    return plugin is not None and bool(plugin.capabilities.get("warms"))
+
+
 def selector(draft: Draft, follows: str) -> str:
     """The option that has the load follow this, as a message names it."""
     name = draft.kernel.scheduling_mode
@@ -121,14 +133,19 @@ def warms(draft: Draft) -> bool:
     return any(map(draft.given, (*TRIGGERS, "warmup_fixed_schedule")))
 
 
-def check(draft: Draft, follows: str, pattern: str, *, once: bool = False) -> None:
+def check(draft: Draft, follows: str, pattern: str, *, once: bool = False, warms_alone: str | None = None) -> None:
     """Refuse load options that have no meaning in a load that *follows* this, or contradict each other.
 
-    *pattern*: the profiling phase's.  *once*: it ends with the data set.
+    *pattern*: the profiling phase's.  *once*: it ends with the data set.  *warms_alone*: the schedule to which a warmup
+    belongs, so that no option makes another one.
     """
-    warmup = warms(draft)
+    if warms_alone is not None:
+        _refuse_warmups(draft, warms_alone)
+    warmup = warms(draft) and warms_alone is None
     _check_pacing(draft, follows, shaped_warmup=warmup and not draft.kernel.warmup_alone and draft.given("warmup_request_rate"))
     _check_counts(draft)
+    if warms_alone is None:
+        draft.needs("warmup_grace_s", ["warmup_duration_s"], "the grace period follows the duration")
     _check_ramps(draft, follows, warms=warmup)
     _check_patterns(draft, pattern, warms=warmup)
     if follows == TRACE:
@@ -143,13 +160,18 @@ def check(draft: Draft, follows: str, pattern: str, *, once: bool = False) -> No
         _refuse_offsets(draft, _WARMUP_OFFSETS, "warmup_fixed_schedule")
     if warmup:
         _check_warmup_users(draft)
-    else:
-        for field in (
-            *("warmup_concurrency", "warmup_prefill_concurrency", "warmup_request_rate", "warmup_arrival_pattern"),
-            *("warmup_user_centric_rate", "warmup_users"),
-            *(*(f"warmup_{ramp}" for ramp in _RAMPS), "warmup_alone"),
-        ):
+    elif warms_alone is None:
+        for field in _OF_WARMUP:
             draft.needs(field, TRIGGERS, "without one no warmup runs")
+
+
+def _refuse_warmups(draft: Draft, schedule: str) -> None:
+    """Refuse options of another warmup than that of the schedule, whose rates and limits are those of the profiling phase."""
+    flag = draft.flag("scheduling_mode")
+    for field in (*TRIGGERS, "warmup_fixed_schedule", *_OF_WARMUP):
+        if draft.given(field):
+            why = f"a warmup belongs to {schedule}, with the concurrency of the load"
+            draft.refuse_both(draft.flag(field), f"{flag} {schedule}", why, f"drop {draft.flag(field)}")
 
 
 def _check_pacing(draft: Draft, follows: str, *, shaped_warmup: bool) -> None:
@@ -178,7 +200,6 @@ def _check_counts(draft: Draft) -> None:
     draft.exclusive("request_count", "session_count", "both are counts to stop at")
     draft.exclusive("warmup_request_count", "warmup_session_count", "both are counts that end the warmup")
     draft.needs("benchmark_grace_s", ["benchmark_duration_s"], "the grace period follows the duration")
-    draft.needs("warmup_grace_s", ["warmup_duration_s"], "the grace period follows the duration")
     draft.needs("cancellation_delay_s", ["cancellation_pct"], "it says when to cancel, and nothing says how many")
     for field in ("request_count", "session_count"):
         for prefix in ("", "warmup_"):

@@ -36,8 +36,13 @@ def phases(draft: Draft, *, promoted: bool, once: bool = False) -> tuple[PhasePl
     """
     kernel = draft.kernel
     schedule = load_checks.schedule_of(draft, promoted=promoted)
-    load_checks.check(draft, load_checks.declared(draft, schedule) or RATE, _pattern(kernel), once=once)
+    own = schedule if load_checks.warms_itself(draft, schedule) else None
+    follows = load_checks.declared(draft, schedule) or RATE
+    load_checks.check(draft, follows, _pattern(kernel), once=once, warms_alone=own)
     entries = kernel.entries or kernel.session_count or kernel.request_count or _ENTRIES
+    if own is not None:
+        profiling = _profiling(draft, schedule, 1, entries, once=once)
+        return _first_part(kernel, profiling), profiling
     if not load_checks.warms(draft):
         return (_profiling(draft, schedule, 0, entries, once=once),)
     return _warmup(draft, entries), _profiling(draft, schedule, 1, entries, once=once)
@@ -124,6 +129,15 @@ def _profiling(draft: Draft, schedule: str, index: int, entries: int, *, once: b
             ({RATE: kernel.request_rate, USERS: kernel.user_centric_rate}.get(follows), kernel.rate_ramp_s),
         ),
     )  # fmt: skip
+def _first_part(kernel: KernelOptions, profiling: PhasePlan) -> PhasePlan:
+    """The warmup that belongs to a schedule: its sessions live on into *profiling*."""
+    return PhasePlan(
+        name="warmup", kind="warmup", index=0, schedule=profiling.schedule, entries=profiling.entries, lives_on=True,
+        concurrency=profiling.concurrency, prefill_concurrency=profiling.prefill_concurrency,
+        grace_ns=_ns(kernel.warmup_grace_s),
+    )  # fmt: skip
+
+
 def _warmup(draft: Draft, first_entry: int) -> PhasePlan:
     """A replay, or users' turns, only where its own options say so."""
     kernel = draft.kernel

@@ -129,7 +129,7 @@ def make_schedule(plan: Plan, phase: PhasePlan, data: Conversations | None, hook
         from aiperf.prepare.ramped_limits import ramp_of
 
         ramp = ramp_of(plan.plugins, phase)
-    context = ScheduleContext(plan.run.seed, phase, gaps, ramp, data, plan.data.source, plan.data.once)
+    context = ScheduleContext(plan.run.seed, phase, gaps, ramp, data, plan.data.source, plan.data.once, plan)
     schedule: Schedule | None = hooks.call("aiperf_make_schedule", plan=plan, phase=phase, context=context)
     if schedule is None:
         raise PluginError(f"no plugin makes the schedule {phase.schedule!r} of the phase {phase.name!r}")

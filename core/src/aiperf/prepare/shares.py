@@ -40,20 +40,25 @@ def fitted(plan: Plan, entries: int) -> tuple[PhasePlan, ...]:
         ConfigError: A count would use an entry of such a data set twice.
     """
     phases = tuple(_once(plan, phase, entries) if plan.data.once else phase for phase in plan.load.phases)
-    whole = plan.data.once or any(phase.replay is not None for phase in phases)
+    whole = plan.data.once or any(phase.replay is not None or phase.lives_on for phase in phases)
     if entries == sum(phase.entries for phase in phases) and not whole:
         return phases
-    warmups = [min(phase.entries, entries) for phase in phases if phase.kind == "warmup" and phase.replay is None]
+    warmups = [min(phase.entries, entries) for phase in phases if _apart(phase)]
     separate = entries > 2 * sum(warmups) and not whole
     if warmups and not separate:
         log.warning("the data set has %d entries: warmup and profiling use the same ones", entries)
     rest = entries - sum(warmups) if separate else entries
     return tuple(
         replace(phase, first_entry=max(0, entries - phase.entries), entries=min(phase.entries, entries))
-        if phase.kind == "warmup" and phase.replay is None
+        if _apart(phase)
         else replace(phase, first_entry=0, entries=rest)
         for phase in phases
     )
+
+
+def _apart(phase: PhasePlan) -> bool:
+    """Whether it is a warmup with entries of its own."""
+    return phase.kind == "warmup" and phase.replay is None and not phase.lives_on
 
 
 def _once(plan: Plan, phase: PhasePlan, entries: int) -> PhasePlan:

@@ -39,7 +39,7 @@ MARKER = b"\xf5\xf6\xf7\xf8"
 _FIELDS = struct.Struct("<IIIIIqq")
 HEADER_BYTES = len(MARKER) + 4 + _FIELDS.size
 
-PLAN, PHASE, SENT, CHUNKS, DONE, TEXT, LOOP, COLUMNS = range(1, 9)
+PLAN, PHASE, SENT, CHUNKS, DONE, TEXT, LOOP, COLUMNS, NODES = range(1, 10)
 """Kinds of frame.
 
 PLAN    msgpack ``{"run_id", "shard", "shards", "pid", "started_mono_ns"}``: first frame of a segment
@@ -56,6 +56,7 @@ TEXT    msgpack list of ``[request, kind, value]``; kind is ``error`` (ErrorDeta
         or DRAINED: the number of bytes of an answer of which its start alone is in CHUNKS, None before it is over
 LOOP    msgpack ``{"lag_ns": [int], "cpu_ns": int, "wall_ns": int}``: how late the loop ran, and its CPU time so far
 COLUMNS a reduced batch (of the reducer, whose form it is)
+NODES   msgpack map of what a driver tells of its trees (``DriverContext.tell``)
 """
 
 DRAINED = "drained"
@@ -90,9 +91,10 @@ DONE_FIELDS = (
 """Times are monotonic ns, 0 where the request never came that far; *dns_ns*, *connect_ns*, *tls_ns* are durations.
 *flags*: those of :mod:`aiperf.sdk.transport`; rows of earlier versions have RECONNECTED for RESENT, too."""
 
-COMPLETED, ERROR, CANCELLED, ABORTED, UNFINISHED, NEVER_SENT, DAMAGED, UNKNOWN = range(8)
-OUTCOMES = ("completed", "error", "cancelled", "aborted", "unfinished", "never_sent", "damaged", "unknown")
-"""Outcomes of an arrival; workers write the first four.
+COMPLETED, ERROR, CANCELLED, ABORTED, UNFINISHED, NEVER_SENT, DAMAGED, UNKNOWN, OVERFLOWED = range(9)
+OUTCOMES = ("completed", "error", "cancelled", "aborted", "unfinished", "never_sent", "damaged", "unknown", "overflowed")
+"""Outcomes of an arrival; workers write the first four and the last: the prompt was longer than the model's context, which the
+driver takes for an end of the conversation and not for a failure.
 
 UNFINISHED: the request's worker was lost, or could not write.  DAMAGED: the journal may have lost a part of what was observed.
 NEVER_SENT and UNKNOWN: no request is in the journal; UNKNOWN where one may have been sent.

@@ -58,16 +58,17 @@ class CacheBust(StrEnum):
         return self is not CacheBust.NONE and (not self.isolates or kind == "warmup")
 
 
-def marker(plan: Plan, phase: int, session: int, conversation: str) -> str:
+def marker(plan: Plan, phase: int, session: int, conversation: str, lap: int | None = None) -> str:
     """The marker of a session's requests, with its blank line; "" for none.
 
-    ``[rid:<12 hex digits of sha256("run:phase:session:conversation")>]``: a phase is a pass over the data, and a session of it
-    a lane.  *phase*: index; *session*: its number in the phase; *conversation*: id.
+    ``[rid:<12 hex digits of sha256("run:lap:session:conversation")>]``.  *phase*: index, which stands for *lap* where that is
+    None; *session*: its number in the phase, or its lane; *conversation*: id.
     """
     where = plan.data.cache_bust
     if not where.marks(plan.load.phases[phase].kind):
         return ""
-    return _WARMUP if where.isolates else _rid(where, f"{plan.run.run_id}:{phase}:{session}:{conversation}")
+    lap = phase if lap is None else lap
+    return _WARMUP if where.isolates else _rid(where, f"{plan.run.run_id}:{lap}:{session}:{conversation}")
 
 
 def marker_tokens(where: CacheBust, tokenizer: Tokenizer | None) -> int:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ARRIVALS, SESSIONS = 0, 1
 """Cells of ``DriverContext.progress``: arrivals of this shard that have passed, sessions of this shard that have started."""
+NOTES = 8
+"""Numbers of a worker in ``DriverContext.notes``."""
 PRECISE_TIMERS = sys.platform == "linux"
 """Whether a timerfd keeps the due times.  Elsewhere loop timers do, and the report says so."""
 
@@ -53,17 +55,22 @@ class Session:
     answered_ns: stamp of the last byte of the latest answer, monotonic; when the kernel heard of it where it failed or was the
     session's last; 0 before.
     due_ns: when the current turn is due by its think time, monotonic; -1 where it has none.
-    script, state, collected, listen: for the kernel alone: what was said so far, the values of the last answer, the bytes of
-    the answer that a later turn needs, and the callback for each piece of the answer.  kernel_ns, read_ns: stamps of the
-    latest piece, for the kernel, too.
+    lane, lap: where the driver has lanes, the lane of the tree and how often its entry was begun before; in place of phase and
+    number they make the marker of ``--cache-bust``.  lane -1: it has none.
+    limit: most output tokens of its requests, None for those of its turns.  overflowed: the latest request was longer than the
+    model's context (``Driver.overflow_words``).
+    script, state, collected, listen, overheard: for the kernel alone: what was said so far, the values of the last answer, the
+    bytes of the answer that a later turn needs, the callback for each piece of the answer, and the start of an answer.
+    kernel_ns, read_ns: stamps of the latest piece, for the kernel, too.
     """
 
     # More than 20 attributes: what a driver, the encoder and the sink know of a session stands in one object, which a
     # request finds without a look-up.
 
     __slots__ = (
-        "answered_ns", "base_ns", "collected", "due_ns", "entry", "failed", "first", "forks", "id", "kernel_ns", "listen",
-        "model", "number", "phase", "prefilling", "read_ns", "script", "state", "stream", "turn", "turns", "url",
+        "answered_ns", "base_ns", "collected", "due_ns", "entry", "failed", "first", "forks", "id", "kernel_ns", "lane", "lap",
+        "limit", "listen", "model", "number", "overflowed", "overheard", "phase", "prefilling", "read_ns", "script", "state",
+        "stream", "turn", "turns", "url",
     )  # fmt: skip
 
     def __init__(self, phase: int, number: int, entry: int, turns: int, model: int, url: int, identity: str) -> None:
@@ -72,9 +79,12 @@ class Session:
         self.model, self.url = model, url
         self.turn = self.first = self.base_ns = self.stream = 0
         self.answered_ns = self.kernel_ns = self.read_ns = 0
-        self.due_ns = -1
-        self.prefilling = self.forks = self.failed = False
+        self.due_ns = self.lane = -1
+        self.lap = 0
+        self.limit: int | None = None
+        self.prefilling = self.forks = self.failed = self.overflowed = False
         self.script: Any = None
+        self.overheard: Any = None
         self.state: dict[str, Any] = {}
         self.collected: list[bytes] = []
         self.listen: Callable[[bytes], None] | None = None
@@ -93,8 +103,21 @@ class Session:
 class RequestStarter(Protocol):
     """Starts sessions and their requests."""
 
+    def entry(self, phase: PhasePlan, number: int) -> int:
+        """The entry of the data set that the sampler chooses for a session."""
+
+    def name(self, entry: int) -> str:
+        """The conversation's id."""
+
+    def turns(self, entry: int) -> int:
+        """Number of turns of the entry's conversation, those of all streams."""
+
     def session(self, phase: PhasePlan, number: int, entry: int | None = None, turns: int | None = None) -> Session:
-        """A new session.  entry: of the data set, None lets the sampler choose.  turns: None makes all of the conversation."""
+        """A new session.  entry: of the data set, None lets the sampler choose.  turns: None makes all of the conversation.
+
+        A driver may set ``turn`` before the first request: the history is then what the data set has before that turn, and
+        live answers, which nobody gave, are missing.
+        """
 
     def send(self, session: Session, n: int, due_ns: int, held_ns: int = 0) -> None:
         """Start the request of the session's current turn.
@@ -115,8 +138,12 @@ class RequestStarter(Protocol):
         recorded."""
 
     def child(self, parent: Session, stream: int) -> Session:
-        """A session for a stream that *parent* starts, at its first turn: with the parent's entry, model, URL and number, an
-        id of its own, and, where it forks off, what the parent has said up to the turn behind which it begins."""
+        """A session for a stream that *parent* starts, at its first turn: with the parent's entry, model, URL, number and lane,
+        an id of its own, and, where it forks off, what the parent has said up to the turn behind which it
+        begins.  ``turn`` as in :meth:`session`."""
+
+    def abort_all(self) -> None:
+        """End all requests in flight, as the end of a grace period does; the driver hears of each."""
 
 
 class Gate(Protocol):
@@ -176,6 +203,11 @@ class DriverContext(Struct, frozen=True):
     max_turns: most turns of a conversation in the data set; 2 or more where that is still made, and some may have several.
     progress: the cells ARRIVALS and SESSIONS.  They outlive the process: the worker that replaces a dead one goes on from them.
     timer: makes a timer for a callback.  seed: the run's, for what a driver draws (:mod:`aiperf.sdk.draws`).
+    before: the driver of the phase before in this process, whose sessions may live on; None without one.  following: the phase
+    behind this one, None behind the last.
+    notes: for each worker NOTES int64, 0 at the start of the run, which outlive phases and processes.  Every worker sees all,
+    and writes its own.
+    tell: writes an object of JSON values into the journal, for reducers.  give_up: ends the run, for the reason in a sentence.
     """
 
     phase: PhasePlan
@@ -193,6 +225,11 @@ class DriverContext(Struct, frozen=True):
     share: int | None = None
     max_turns: int = 1
     seed: int = 0
+    before: Driver[Any] | None = None
+    following: PhasePlan | None = None
+    notes: Sequence[MutableSequence[int]] = ()
+    tell: Callable[[dict[str, Any]], None] = lambda _: None
+    give_up: Callable[[str], None] = lambda _: None
 
 
 class Driver(Generic[OptionsT]):
@@ -203,7 +240,11 @@ class Driver(Generic[OptionsT]):
     limits, and calls ``finish`` when nothing more will be sent.  Requests in flight may end after that.
 
     options: the driver's own options, None where it declares none.  complete: nothing more will be sent.
+    overflow_words: a failed request whose error has one of them, in small letters, was longer than the model's context: its
+    outcome is ``overflowed``.
     """
+
+    overflow_words: tuple[str, ...] = ()
 
     def __init__(self, options: OptionsT, context: DriverContext) -> None:
         self.options, self.context = options, context
@@ -290,6 +331,6 @@ class Driver(Generic[OptionsT]):
 
 
 __all__ = [
-    "ARRIVALS", "PRECISE_TIMERS", "SESSIONS", "Counter", "Driver", "DriverContext", "Gate", "RequestStarter", "Session",
-    "Timer",
+    "ARRIVALS", "NOTES", "PRECISE_TIMERS", "SESSIONS", "Counter", "Driver", "DriverContext", "Gate", "RequestStarter",
+    "Session", "Timer",
 ]  # fmt: skip

@@ -4,6 +4,8 @@ API keys and header values travel to the workers separately (:class:`Secrets`) a
 plugins are in the plan in memory only: files hold :meth:`Plan.public`.
 """
 
+# Larger than 450 lines: all that travels with a plan stands in one module.
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -69,6 +71,8 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     spacing_ns: time between a session's turns, where the schedule fixes it; else recorded times minus *zero_ns*, or delays.
     limits_file, prefill_limits_file: times at which a ramped limit grows (int64 ns after phase start, one for each level).
     first_entry, entries: part of the data set that the phase uses.
+    lives_on: its sessions live on in the next phase, which has the same entries: both number them together, and their ids are
+    those of the next one.
     """
 
     name: str
@@ -104,6 +108,12 @@ class PhasePlan(Struct, frozen=True, omit_defaults=True):
     prefill_limits_file: str | None = None
     first_entry: int = 0
     entries: int = 0
+    lives_on: bool = False
+
+    @property
+    def home(self) -> int:
+        """Index of the phase that numbers and names the sessions of this one."""
+        return self.index + self.lives_on
 
     @property
     def paced(self) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.plan import PhasePlan, Plan
 
 if TYPE_CHECKING:
     from aiperf.sdk.arrivals import GapFunction
@@ -27,9 +27,11 @@ class ScheduleFacts(Struct, frozen=True):
     follows: what says when its requests start, and so which load options go with ``--scheduling-mode`` and its name:
     ``free_slots`` (no times at all; a concurrency), ``rate`` (a request rate and an arrival pattern), ``trace`` (recorded
     times) or ``users`` (a rate over all users).  None is another thing: a rate may be given, and need not.
+    warms: a warmup belongs to it, by the same schedule and with the same entries, whose sessions live on.
     """
 
     follows: Literal["free_slots", "rate", "trace", "users"] | None = None
+    warms: bool = False
 
 
 class Conversations(Protocol):
@@ -52,6 +54,7 @@ class ScheduleContext(Struct, frozen=True):
     gaps: the phase's arrival pattern, None in modes without one.  ramp: the curve of rising limits or rates, None without.
     data: the phase's conversations; None before the data set exists.  source: the input file, for messages.
     once: each conversation is for one session; an average below what the schedule has in mind is no mistake of the user's.
+    plan: of the run, for a schedule that refuses other settings; None where there is none.
     """
 
     seed: int
@@ -61,6 +64,7 @@ class ScheduleContext(Struct, frozen=True):
     data: Conversations | None = None
     source: str | None = None
     once: bool = False
+    plan: Plan | None = None
 
 
 class Schedule(Protocol):

@@ -24,6 +24,14 @@ class Pause(Struct, frozen=True, omit_defaults=True):
     least_ms: float | None = None
     most_ms: float | None = None
 
+    def drawn_ms(self, one: float, other: float) -> float:
+        """The time for two independent numbers from 0 up to 1."""
+        if not self.sigma:
+            return self.median_ms
+        normal = math.sqrt(-2 * math.log(1 - one)) * math.cos(2 * math.pi * other)  # Box and Muller
+        drawn_ms = max(self.median_ms * math.exp(self.sigma * normal), self.least_ms or 0.0)
+        return drawn_ms if self.most_ms is None else min(drawn_ms, self.most_ms)
+
 
 class Branch(Struct, frozen=True, omit_defaults=True):
     """Streams that begin together.

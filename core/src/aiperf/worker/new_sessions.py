@@ -23,13 +23,17 @@ class NewSessions:
 
     def __init__(self, plan: Plan, store: Store, balance: UrlBalance | None) -> None:
         self._plan, self._store, self._balance, self._models = plan, store, balance, len(plan.target.models)
-        self._prefixes = [journal.session_prefix(plan.run.run_id, phase.index) for phase in plan.load.phases]
+        self._prefixes = [journal.session_prefix(plan.run.run_id, phase.home) for phase in plan.load.phases]
         self._sampler = sampler_of(plan)
         self._streams = lru_cache(_KEPT_TREES)(store.streams)  # each start of a child asks
 
+    def entry(self, phase: PhasePlan, number: int) -> int:
+        """The entry that the sampler chooses for a session."""
+        return phase.first_entry + self._sampler(self._plan.run.seed, number, phase.entries)
+
     def session(self, phase: PhasePlan, number: int, entry: int | None = None, turns: int | None = None) -> Session:
         if entry is None:
-            entry = phase.first_entry + self._sampler(self._plan.run.seed, number, phase.entries)
+            entry = self.entry(phase, number)
         model = self._model(phase, number)
         url = 0 if self._balance is None else self._balance.choose(number)
         identity = f"{self._prefixes[phase.index]}{number:012x}"
@@ -51,6 +55,7 @@ class NewSessions:
         identity = journal.stream_id(self._prefixes[parent.phase], parent.number, stream)
         child = Session(parent.phase, parent.number, parent.entry, one.end, parent.model, parent.url, identity)
         child.turn, child.stream, child.forks, child.first = one.first, stream, _forks(one), parent.first
+        child.lane, child.lap, child.limit = parent.lane, parent.lap, parent.limit
         if forked is not None and parent.script is not None:
             child.script = parent.script.forked(forked)
         return child

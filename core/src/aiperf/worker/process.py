@@ -144,6 +144,7 @@ class Worker:
             hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport", REQUEST_PREPARED), self._warn)
             self._stalls = Stalls(self.index) if plan.run.log_level <= DEBUG else None
             self.share = await load_share(plan, message.secrets, self.directory, place, hooks, self._warn)
+            self.share.give_up = lambda sentence: self._send(control.Trouble(sentence))
         except Exception as error:  # noqa: BLE001  # code of a plugin: a transport may fail at opening connections
             reason = error.message if isinstance(error, AiperfError) else why(error)
             self._send(control.Ready("worker", self.index, reason))

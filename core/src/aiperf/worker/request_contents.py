@@ -44,7 +44,7 @@ class RequestContents:
 
         *request* is its number.
         """
-        if session.turn == 0 and self._first_turns_stored:
+        if session.turn == 0 and self._first_turns_stored and session.limit is None:
             entry, model = session.entry, session.model
             return self._stored(entry, 0, model), self._shapes[session.url][self._store.shape(entry, 0, model)], None, None
         began_ns = monotonic_ns()

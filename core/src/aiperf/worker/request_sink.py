@@ -66,15 +66,23 @@ class RequestSink:
             return
         ended_ns = monotonic_ns()
         good = error is None and 200 <= exchange.status < 300
+        session: Any = exchange.owner
+        words = self._driver.overflow_words
+        if words:
+            session.overflowed = session.overheard.overflowed(words, error, good=good)
+            session.overheard = None
+            good = good and not session.overflowed
         if self._ends.outcome is not None:
             outcome, self._ends.outcome = self._ends.outcome, None
         elif good:
             outcome = journal.COMPLETED
             in_flight.completed += 1
+        elif words and session.overflowed:
+            outcome = journal.OVERFLOWED
+            in_flight.completed += 1  # no failure: the conversation has ended
         else:
             outcome = journal.ERROR
             in_flight.errors += 1
-        session: Any = exchange.owner
         session.failed = not good
         pause_s = 0.0
         if error is not None:

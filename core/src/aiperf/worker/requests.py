@@ -18,6 +18,7 @@ from aiperf.worker.early_ends import EarlyEnds
 from aiperf.worker.in_flight import InFlight
 from aiperf.worker.logbook import Logbook
 from aiperf.worker.new_sessions import NewSessions
+from aiperf.worker.overflow import Overheard
 from aiperf.worker.request_contents import RequestContents
 from aiperf.worker.request_sink import RequestSink
 from aiperf.worker.turns import Turns
@@ -46,8 +47,7 @@ class Requests:
         self.phase = plan.load.phases[0]
         balance = UrlBalance(plan, warn) if len(plan.target.urls) > 1 else None
         sessions = NewSessions(plan, store, balance)
-        self.session, self.child, self.streams = sessions.session, sessions.child, sessions.streams
-        self.recorded_ns = store.recorded_ns
+        self.session, self.child, self.streams, self.entry = sessions.session, sessions.child, sessions.streams, sessions.entry
         self.in_flight = InFlight(None if balance is None else balance.in_flight, loop.time)
         turns = Turns(plan, secrets, store, logbook, prepare, warn)
         self.contents = RequestContents(plan, store, turns, prepares=prepare is not None)
@@ -76,6 +76,15 @@ class Requests:
 
     # For drivers: RequestStarter
 
+    def name(self, entry: int) -> str:
+        return self.store.id(entry)
+
+    def turns(self, entry: int) -> int:
+        return self.store.turns(entry)
+
+    def recorded_ns(self, entry: int, turn: int) -> tuple[int, int] | None:
+        return self.store.recorded_ns(entry, turn)
+
     def delay_ns(self, session: Session) -> int:
         return self.store.delay_ns(session.entry, session.turn)
 
@@ -93,6 +102,9 @@ class Requests:
         exchange.owner, exchange.final = session, session.last
         if session.prefilling or session.goes_on:
             self.contents.turns.listen(session, self.driver.first_token)
+        if self.driver.overflow_words:
+            session.overheard = Overheard(session.listen)
+            session.listen = session.overheard.feed
         if self.phase.cancel_share:
             exchange.armed = self.early_ends.cancels(session)
         if in_flight.by_url is not None:

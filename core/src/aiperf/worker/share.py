@@ -16,6 +16,7 @@ from msgspec import Struct
 from aiperf import environment
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, load, made
+from aiperf.rundir import journal
 from aiperf.rundir.store import Store
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
 from aiperf.sdk.endpoint import drains, follows
@@ -47,7 +48,8 @@ class WorkerPlace(Struct, frozen=True):
 class Share:
     """A worker's share of a run.
 
-    phase_open: whether a phase is under way.  rises: the limits that grow in it.
+    phase_open: whether a phase is under way.  rises: the limits that grow in it.  give_up: ends the run, for the reason in a
+    sentence.
     """
 
     def __init__(self, plan: Plan, place: WorkerPlace, logbook: Logbook, requests: Requests, progress: slots.Progress) -> None:
@@ -55,6 +57,8 @@ class Share:
         self.phase_open = False
         self.rises: list[slots.Rise] = []
         self._progress = progress
+        self._driver: Driver[Any] | None = None
+        self.give_up: Callable[[str], None] = lambda _: None
         self._factories = {phase.driver: load(plan.plugins.drivers[phase.driver]) for phase in plan.load.phases}
 
     def driver(self, phase: PhasePlan) -> Driver[Any]:
@@ -66,19 +70,26 @@ class Share:
         place, ref = self.place, self.plan.plugins.drivers[phase.driver]
         cells = self._progress.of(place.index, phase.index)
         fds = tuple(place.fds[1 + 4 * phase.index : 5 + 4 * phase.index]) or (-1,) * 4
+        home = self.plan.load.phases[phase.home]
+        numbers_fd, numbers = fds[3], self._progress.of(place.index, home.index)
+        if home is not phase and place.fds[1:]:
+            numbers_fd = place.fds[4 + 4 * home.index]
         sessions = self._slots(fds[0], phase.concurrency, phase.limits_file, cells, slots.SLOTS)
         prefills = self._slots(fds[1], phase.prefill_concurrency, phase.prefill_limits_file, cells, slots.PREFILLS)
         context = DriverContext(
             phase, self.requests, slots.SlotGate(sessions, prefills if phase.prefill_concurrency is not None else None),
             loop=self.requests.loop, timer=partial(LoopTimer, self.requests.loop),
             arrival_numbers=slots.LocalCounter(cells, ARRIVALS) if fds[2] < 0 else slots.SharedCounter(fds[2]),
-            session_numbers=slots.LocalCounter(cells, SESSIONS) if fds[3] < 0 else slots.SharedCounter(fds[3]),
+            session_numbers=slots.LocalCounter(numbers, SESSIONS) if numbers_fd < 0 else slots.SharedCounter(numbers_fd),
             progress=cells, due=_mapped(phase.due_file), sessions=_mapped(phase.sessions_file),
             shard=place.index, shards=place.workers, max_turns=self.requests.store.max_turns, seed=self.plan.run.seed,
             share=None if phase.concurrency is None else -(-phase.concurrency // place.workers),
+            before=self._driver, notes=self._progress.notes(), tell=partial(self.logbook.frame, journal.NODES),
+            give_up=self.give_up, following=next(iter(self.plan.load.phases[phase.index + 1 :]), None),
         )  # fmt: skip
         with blamed(ref, "can't drive the phase"):
             driver: Driver[Any] = self._factories[phase.driver](self.plan.plugins.options_of(ref), context)
+        self._driver = driver
         return driver
 
     def _slots(self, fd: int, limit: int | None, levels: str | None, held: MutableSequence[int], cell: int) -> slots.Slots:

@@ -12,11 +12,12 @@ import mmap
 import os
 import tempfile
 from bisect import bisect_right
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 from pathlib import Path
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
+from aiperf.sdk.driver import NOTES
 from aiperf.worker.clock import NS_PER_S
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ SLOTS, PREFILLS = 2, 3
 """Cells of a shard in a phase, behind the driver's ARRIVALS and SESSIONS: session and prefill slots that the worker holds of
 a shared limit."""
 _CELLS = 4
-"""Numbers of a worker in a phase: ARRIVALS, SESSIONS, SLOTS and PREFILLS."""
+"""Numbers of a worker in a phase: ARRIVALS, SESSIONS, SLOTS and PREFILLS; NOTES of the driver stand behind all phases."""
 
 
 class Progress:
@@ -228,7 +229,7 @@ class Progress:
     """
 
     def __init__(self, fd: int, phases: int, workers: int) -> None:
-        self._row = 1 + phases * _CELLS
+        self._row, self._workers = 1 + phases * _CELLS + NOTES, workers
         self._map = mmap.mmap(fd, workers * self._row * 8)
         self._table = memoryview(self._map).cast("q")
 
@@ -241,6 +242,11 @@ class Progress:
         """The worker's cells of a phase: ARRIVALS, SESSIONS, SLOTS and PREFILLS."""
         at = worker * self._row + 1 + phase * _CELLS
         return self._table[at : at + _CELLS]  # type: ignore[return-value]
+
+    def notes(self) -> Sequence[MutableSequence[int]]:
+        """For each worker the cells of ``DriverContext.notes``."""
+        ends = range(self._row, self._workers * self._row + 1, self._row)
+        return [self._table[end - NOTES : end] for end in ends]  # type: ignore[misc]
 
     def close(self) -> None:
         """Drop the table and its descriptor; no cells of it may be in use."""
@@ -258,4 +264,4 @@ def make_progress_fd(phases: int, workers: int) -> int:
 def size_progress(fd: int, phases: int, workers: int) -> None:
     """Make the table of a :class:`Progress` that nobody uses one of zeros for so many phases and workers."""
     os.ftruncate(fd, 0)
-    os.ftruncate(fd, workers * (1 + phases * _CELLS) * 8)
+    os.ftruncate(fd, workers * (1 + phases * _CELLS + NOTES) * 8)

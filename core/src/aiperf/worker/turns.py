@@ -7,6 +7,8 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from aiperf import __version__, environment
 from aiperf.errors import BadResponse
 from aiperf.redaction import shown_headers
@@ -23,6 +25,7 @@ from aiperf.sdk.model import Answers, Delta, HttpRequest, Message, Turn, join_ur
 from aiperf.sdk.plan import Plan, Secrets
 from aiperf.sdk.sse import Event, Messages
 from aiperf.sdk.transport import MESSAGES, STREAMED, Exchange, Shape
+from aiperf.sdk.trees import said_before
 from aiperf.worker.continuing import STORED, Continuing, Grown, Script, begun
 from aiperf.worker.logbook import Logbook
 
@@ -68,7 +71,8 @@ class Turns:
         grown, script.grown = script.grown, None  # an exception leaves none
         if script.phase != session.phase:  # the journal tells of each phase by itself
             grown, script.phase = None, session.phase
-        if self._continuing is not None and session.turn and not script.outline.alone:
+        limited = session.limit is not None
+        if self._continuing is not None and session.turn and not limited and not script.outline.alone:
             with suppress(Exception):  # code of a plugin; what is wrong with the turn shows when it is encoded whole
                 continued = self._continued(self._continuing, grown, session, request)
                 if continued is not None:
@@ -79,11 +83,21 @@ class Turns:
         script: Script | None = session.script
         if script is None:
             script = session.script = Script(self._outline(session.entry))
+            if session.turn:
+                self._begin_later(session, script)
         return script
+
+    def _begin_later(self, session: Session, script: Script) -> None:
+        """Let the script begin with what the data set has before the session's turn."""
+        outline = script.outline
+        places = said_before(outline.streams, session.turn) if outline.streams else range(session.turn)
+        if outline.streams:
+            script.line = list(places)
+        script.answers = [()] * len(places)
 
     def _marker(self, session: Session, script: Script) -> str:
         """The session's marker, "" where ``--cache-bust`` gives none."""
-        return marker(self._plan, session.phase, session.number, script.outline.id)
+        return _marker(self._plan, session, script.outline.id)
 
     def _continued(
         self, continuing: Continuing, grown: Grown | None, session: Session, request: int
@@ -134,7 +148,8 @@ class Turns:
         if text := self._marker(session, script):
             conversation = marked(conversation, self._plan.data.cache_bust, text)
         history = script.history(conversation)
-        return completed(conversation, index, target, target.models[session.model], history, session.state), text
+        turn = completed(conversation, index, target, target.models[session.model], history, session.state)
+        return turn if session.limit is None else replace(turn, max_tokens=session.limit), text
 
     def _whole(self, session: Session, script: Script, request: int) -> tuple[bytes, Shape, Any]:
         """Encodes the turn with all of the history."""
@@ -156,7 +171,7 @@ class Turns:
                 url = shape.url if changed.path == prepared.path else join_url(plan.target.urls[session.url], changed.path)
                 body, cuts = joined(changed).body, shape_of(changed).parts
                 return body, Shape(url, headers, shape.session_headers, changed.method, changed.drain, cuts), body
-        elif self._continuing is not None and not (session.last or script.outline.alone):
+        elif self._continuing is not None and session.limit is None and not (session.last or script.outline.alone):
             with suppress(Exception):  # code of a plugin; the next turn is encoded whole, too
                 script.grown = self._continuing.begin(request, turn, prepared.body, counted)
         return prepared.body, shape, prepared.body if script.grown is None else begun(prepared.body)
@@ -184,7 +199,7 @@ class Turns:
         headers |= dict.fromkeys(shape.session_headers, exchange.session_id)
         request: dict[str, Any] = {"headers": headers, "body": body}
         session: Any = exchange.owner
-        if self._marks and (text := marker(self._plan, session.phase, session.number, self._store.id(session.entry))):
+        if self._marks and (text := _marker(self._plan, session, self._store.id(session.entry))):
             request["marker"] = text
         self._logbook.text(exchange.request, "request", request)
 
@@ -234,6 +249,12 @@ class Turns:
             return tuple(messages), state
         except Exception:  # noqa: BLE001  # an error in the answer, or in a plugin: the reducer reads it again and reports it
             return (), {}
+
+
+def _marker(plan: Plan, session: Session, conversation: str) -> str:
+    if session.lane < 0:
+        return marker(plan, session.phase, session.number, conversation)
+    return marker(plan, session.phase, session.lane, conversation, session.lap)
 
 
 def _read_all(reader: Reader, events: Sequence[Event]) -> list[Delta | None] | None:

@@ -85,6 +85,21 @@ class Starter:
         answers.most_sessions = max(answers.most_sessions, len(answers.active))
         answers.most_prefills = max(answers.most_prefills, sum(each.prefilling for each in answers.open))
 
+    def entry(self, phase: PhasePlan, number: int) -> int:
+        return number
+
+    def name(self, entry: int) -> str:
+        return f"conversation-{entry}"
+
+    def turns(self, entry: int) -> int:
+        return _TURNS
+
+    def recorded_ns(self, entry: int, turn: int) -> tuple[int, int] | None:
+        return None
+
+    def abort_all(self) -> None:
+        raise AssertionError("requests were ended early, and no grace period is over")
+
     def streams(self, entry: int) -> tuple[Stream, ...]:
         return ()
 

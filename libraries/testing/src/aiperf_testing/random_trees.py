@@ -141,6 +141,18 @@ class TreeJudge:
     def streams(self, entry: int) -> tuple[Stream, ...]:
         return self.entries[entry]
 
+    def entry(self, phase: PhasePlan, number: int) -> int:
+        return number % len(self.entries)
+
+    def name(self, entry: int) -> str:
+        return self.entries[entry][0].id
+
+    def turns(self, entry: int) -> int:
+        return sum(stream.turns for stream in self.entries[entry])
+
+    def abort_all(self) -> None:
+        raise AssertionError("requests were ended early, and no grace period is over")
+
     def recorded_ns(self, entry: int, turn: int) -> tuple[int, int] | None:
         return None
 

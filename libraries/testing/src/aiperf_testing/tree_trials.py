@@ -58,6 +58,18 @@ class TreeStarter:
         self.sent[number], self._answered[number], self._ended[number] = [], set(), set()
         return Session(phase.index, number, entry, min(root.turns, turns or root.turns), 0, 0, f"session-{number}")
 
+    def entry(self, phase: PhasePlan, number: int) -> int:
+        return number % len(self.trees)
+
+    def name(self, entry: int) -> str:
+        return self.trees[entry][0].id
+
+    def turns(self, entry: int) -> int:
+        return sum(one.turns for one in self.trees[entry])
+
+    def abort_all(self) -> None:
+        raise AssertionError("requests were ended early, and no grace period is over")
+
     def streams(self, entry: int) -> tuple[Stream, ...]:
         return self.trees[entry]
 

@@ -448,6 +448,8 @@ def tree() -> Conversation:
 class Walk:
     """Drives a tree in a random order, several requests at a time, and encodes each request whole beside it."""
 
+    overflow_words = ()
+
     def __init__(self, directory: Path, conversation: Conversation, seed: int) -> None:
         self.engine, self.transport, root = begun(directory, conversation)
         self.engine.begin(self.engine.phase, self)  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -210,17 +209,12 @@ class Trees:
 
     def _drawn_ns(self, tree: _Tree, node: _Node, branch: int, pause: Pause) -> int:
         """The branch's time before it begins, in this tree."""
-        drawn_ms = pause.median_ms
-        if pause.sigma:
-            phase, seed = self._context.phase.name, self._context.seed
-            label = f"pause:{phase}:{node.stream.id}:{branch}"
-            radius = uniform(seed, f"{label}:radius", tree.root.number)
-            angle = uniform(seed, f"{label}:angle", tree.root.number)
-            normal = math.sqrt(-2 * math.log(1 - radius)) * math.cos(2 * math.pi * angle)  # Box and Muller
-            drawn_ms *= math.exp(pause.sigma * normal)
-            drawn_ms = max(drawn_ms, pause.least_ms or 0.0)
-            drawn_ms = drawn_ms if pause.most_ms is None else min(drawn_ms, pause.most_ms)
-        return round(drawn_ms * _MS)
+        if not pause.sigma:
+            return round(pause.median_ms * _MS)
+        phase, seed = self._context.phase.name, self._context.seed
+        label = f"pause:{phase}:{node.stream.id}:{branch}"
+        radius, angle = (uniform(seed, f"{label}:{part}", tree.root.number) for part in ("radius", "angle"))
+        return round(pause.drawn_ms(radius, angle) * _MS)
 
     def _at(self, at_ns: int, call: Callable[[int], None]) -> None:
         heappush(self._starts, (at_ns, next(self._order), call))

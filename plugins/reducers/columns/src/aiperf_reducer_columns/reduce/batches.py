@@ -30,7 +30,7 @@ from aiperf_reducer_columns.reduce.grading import Graded, grade_columns
 from aiperf_reducer_columns.reduce.outcomes import GRADES, Key, Outcome, read_outcomes, with_outcomes
 from aiperf_reducer_columns.reduce.packing import pack, unpacked
 from aiperf_reducer_columns.reduce.reasons import coded, decoded
-from aiperf_reducer_columns.reduce.tree_rows import TreeRows
+from aiperf_reducer_columns.reduce.tree_rows import TreeRows, prefix_of
 from aiperf_reducer_columns.reduce.usage import Usage
 from aiperf_reducer_columns.statistics.fold import Buckets
 from aiperf_reducer_columns.statistics.phase_counts import CUT
@@ -370,7 +370,7 @@ def batch_of(
     columns |= instants(stamps, kinds, lengths, np.frombuffer(stored.since, dtype=np.int64))
     columns |= grade_columns(grades, stored.count)
     columns[REPEAT] = repeats(store, numbers["entry"], numbers["turn"])
-    trees = TreeRows(numbers, store, plan.run.run_id) if store.trees else None
+    trees = TreeRows(numbers, store, plan) if store.trees else None
     columns |= {} if trees is None else trees.columns
     for name in dict.fromkeys((*stored.further, *further)):
         data = stored.further.get(name)
@@ -384,7 +384,7 @@ def batch_of(
     texts: dict[str, Sequence[str | None] | Callable[[], Sequence[str | None]]] = {
         "conversation_id": lambda: store.ids(numbers["entry"].astype(np.int64)),
         "request_id": lambda: _numbered(partial(journal.request_prefix, run_id), whole("shard"), whole("request")),
-        "session_id": lambda: _numbered(partial(journal.session_prefix, run_id), whole("phase"), whole("session")),
+        "session_id": lambda: _numbered(lambda phase: prefix_of(plan, phase), whole("phase"), whole("session")),
         "model": lambda: _named(plan.target.models.__getitem__, whole("model")),
         "url": lambda: _named(plan.target.urls.__getitem__, whole("url")),
         "worker": lambda: _named("worker-{}".format, whole("shard")),

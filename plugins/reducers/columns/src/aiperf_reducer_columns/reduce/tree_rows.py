@@ -9,7 +9,13 @@ import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
 from aiperf.sdk.columns import TREE_COLUMNS, TREE_TEXTS, Column, Floats
+from aiperf.sdk.plan import Plan
 from aiperf.sdk.trees import Stream
+
+
+def prefix_of(plan: Plan, phase: int) -> str:
+    """The ids of sessions of a phase, without their numbers."""
+    return journal.session_prefix(plan.run.run_id, plan.load.phases[phase].home)
 
 
 class TreeRows:
@@ -18,7 +24,7 @@ class TreeRows:
     columns: TREE_COLUMNS, and ``turn`` counted in its stream.  texts: ids of streams in place of the sessions', and TREE_TEXTS.
     """
 
-    def __init__(self, numbers: Mapping[str, Floats], store: Store, run_id: str) -> None:
+    def __init__(self, numbers: Mapping[str, Floats], store: Store, plan: Plan) -> None:
         places = (numbers[name].astype(np.int64).tolist() for name in ("entry", "turn", "phase", "session"))
         known: dict[int, tuple[tuple[Stream, ...], list[int]]] = {}
         rows: list[tuple[int, int, int, int]] = []
@@ -33,7 +39,7 @@ class TreeRows:
                 known[entry] = streams, [stream.first for stream in streams]
             streams, firsts = known[entry]
             number = bisect_right(firsts, turn) - 1 if streams else 0
-            prefix = prefixes.setdefault(phase, journal.session_prefix(run_id, phase))
+            prefix = prefixes.setdefault(phase, prefix_of(plan, phase))
             root = journal.stream_id(prefix, session, 0)
             self._roots.append(root)
             self._ids.append(journal.stream_id(prefix, session, number))

@@ -1,0 +1,1 @@
+"""Agentic replay: lanes of recorded trees of conversations, cut in their middle."""
