@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from aiperf.sdk.options import Finite, Options, option
 
-_GROUP = "Recorded agents"
+_GROUP, _SYNTHESIS = "Recorded agents", "Synthesis"
 
 
 class AgentTraceOptions(Options):
-    """How recorded pauses are kept, and which sessions are left out."""
+    """How recorded pauses are kept, which sessions are left out, and bounds of lengths."""
 
     think_time_only: bool = option("--use-think-time-only", default=False, group=_GROUP,
         place="dataset.use_think_time_only",
@@ -21,6 +21,12 @@ class AgentTraceOptions(Options):
     max_context: int | None = option("--max-context-length", ge=1, group=_GROUP, metavar="TOKENS", shown="no limit",
         place="dataset.max_context_length",
         help="Leave out sessions with a request whose prompt and answer have more tokens than this together.")
+
+    max_isl: int | None = option("--synthesis-max-isl", ge=1, group=_SYNTHESIS, metavar="TOKENS", shown="no limit",
+        place="dataset.synthesis.max_isl",
+        help="Leave out recorded prompts that are longer, and cut synthesized ones to this.")
+    max_osl: int | None = option("--synthesis-max-osl", ge=1, group=_SYNTHESIS, metavar="TOKENS", shown="no limit",
+        place="dataset.synthesis.max_osl", help="Cut answer lengths to this.")
 
     def problems(self, typed: dict[str, str]) -> list[str]:
         """The think time alone, and no delays at all."""

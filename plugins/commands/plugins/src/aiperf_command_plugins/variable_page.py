@@ -142,7 +142,7 @@ _ELSEWHERE = (
 
 
 _LATER = (
-    ("AIPERF_AGENTX_*, AIPERF_DATASET_TRACELAB_*", "the replay of agents' traces"),
+    ("AIPERF_AGENTX_*", "the replay of agents' traces"),
     ("AIPERF_API_SERVER_*", "the HTTP API of a run"),
     ("AIPERF_SEARCH_PLANNER_*", "the search for a load"),
     ("AIPERF_SERVICE_HEALTH_*", "`aiperf service`"),

@@ -130,7 +130,6 @@ PLUGINS = {
         **_each("openai vllm", "use chat, completions or responses"),
     },
     "datasets": {
-        **_later("the replay of agents' traces", "tracelab"),
         **_each("sharegpt", "use --public-dataset sharegpt"),
     },
     "planners": _later("the search for a load", "adaptive_search bayesian optuna monotonic_sla smooth_isotonic"),

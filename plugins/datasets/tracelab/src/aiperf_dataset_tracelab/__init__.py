@@ -1,0 +1,1 @@
+"""tracelab: rounds of coding agents, and the subagents that they started."""
