@@ -66,6 +66,10 @@ def test_a_corpus_is_fetched_and_told(hub):
     assert facts["repository"] == "semianalysisai/cc-traces-weka-061326"
     assert (facts["commit"], facts["files"]) == (commit, ["traces.jsonl"])
     assert (facts["traces"], len(facts["sha256"])) == (3, 64)
+    assert facts["provenance"] == {
+        "source_type": "public_dataset", "loader": SET, "hf_dataset_name": "semianalysisai/cc-traces-weka-061326",
+        "hf_split": "train", "hf_revision": commit, "sha256": facts["sha256"],
+    }  # fmt: skip
     list(made(SET))
     assert hub.fetched() == ["traces.jsonl"]
 
@@ -89,7 +93,10 @@ def test_any_repository_and_any_directory_can_be_named(hub, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "traces.jsonl").write_bytes(TRACES)
-    assert len(list(made("weka_hf", repository=str(folder)))) == len(list(made(SET, folder / "traces.jsonl"))) == 3
+    there = made("weka_hf", repository=str(folder))
+    assert len(list(there)) == len(list(made(SET, folder / "traces.jsonl"))) == 3
+    told = {"source_type": "public_dataset", "loader": "weka_hf", "hf_dataset_name": str(folder), "hf_split": "train"}
+    assert there.source_facts()["provenance"] == told
     assert len(list(made(SET, folder))) == 3
 
 

@@ -52,7 +52,17 @@ class WekaHub(RecordedAgents[WekaHubOptions]):
         self._facts: dict[str, Any] = {"name": context.name}
 
     def source_facts(self) -> dict[str, Any]:
-        return {**self._facts, **super().source_facts()}
+        return {**self._facts, **super().source_facts(), "provenance": self._provenance()}
+
+    def _provenance(self) -> dict[str, Any]:
+        """Where the traces came from: the hub, or the directory that stands for a repository."""
+        facts = self._facts
+        if "commit" not in facts:
+            asked = {} if self.options.repository is None else {"hf_dataset_name": self.options.repository, "hf_split": "train"}
+            return self._set.provenance(self.context.name) | asked
+        wanted = msgspec.structs.replace(self._set, repository=facts["repository"])
+        file = {"sha256": facts["sha256"]} if "sha256" in facts else {}
+        return wanted.provenance(self.context.name, facts["commit"]) | file
 
     def corpus(self) -> Corpus:
         files = self._files()
