@@ -46,7 +46,7 @@ class Preset(Struct, frozen=True):
 
     @property
     def several(self) -> bool:
-        return self.type in _SEVERAL
+        return self.type in SEVERAL
 
     def columns(self) -> tuple[str, ...]:
         """Columns of requests that it reads."""
@@ -55,10 +55,10 @@ class Preset(Struct, frozen=True):
         return () if self.several else columns_of(self)
 
 
-_SEVERAL = ("pareto", "scatter_line", "latency_throughput_uncertainty")
+SEVERAL = ("pareto", "scatter_line", "latency_throughput_uncertainty")
 TYPES = (
     "scatter", "scatter_with_percentiles", "area", "request_timeline", "timeslice", "histogram", "percentile_bands",
-    "dual_axis", *_SEVERAL,
+    "dual_axis", *SEVERAL,
 )  # fmt: skip
 Draw = Callable[[Preset, Sequence[PlotRun]], Figure | None]
 

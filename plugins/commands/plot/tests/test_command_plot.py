@@ -65,7 +65,7 @@ def command(*plots: type[Plot]) -> PlotCommand:
 def options(**given: Any) -> Any:
     usual: dict[str, Any] = {
         "paths": [], "output": None, "only": [], "format": "png", "theme": "light",
-        "as_json": False, "size": "1600x800", "verbose": False,
+        "as_json": False, "size": "1600x800", "verbose": False, "config": None,
     }  # fmt: skip
     return SimpleNamespace(**{**usual, **given})
 

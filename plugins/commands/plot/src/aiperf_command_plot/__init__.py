@@ -30,8 +30,16 @@ class PlotCommand(Command[PlotOptions]):
         paths = [*map(Path, words), *options.paths] or [Path(_DEFAULT)]
         size_of(options.size)
         plugin_options = self.plugin_options or PluginOptions(self.registry, {}, {})
-        plots = _wanted(plugin_options, options.only)
-        drawing = Drawing(open_cells(paths), asked=bool(options.only), verbose=options.verbose)
+        if options.config is None:
+            plots, runs = _wanted(plugin_options, options.only), open_cells(paths)
+        else:
+            from aiperf_command_plot.configured import chosen, read
+
+            file, runs = read(options.config), open_cells(paths)
+            file.classify(runs)
+            plots = chosen(file, len(runs), options.only, lambda names: _wanted(plugin_options, names, "--only or --config"))
+        asked = bool(options.only) or options.config is not None
+        drawing = Drawing(runs, asked=asked, verbose=options.verbose)
         figures = drawing.figures(plots)
         if options.as_json:
             from aiperf_command_plot.numbers import as_json
@@ -57,8 +65,8 @@ class PlotCommand(Command[PlotOptions]):
         return path
 
 
-def _wanted(plugin_options: PluginOptions, only: Sequence[str]) -> list[tuple[str, str, Plot]]:
-    """Name, package and plot of what is to be drawn.
+def _wanted(plugin_options: PluginOptions, only: Sequence[str], option: str = "--only") -> list[tuple[str, str, Plot]]:
+    """Name, package and plot of what is to be drawn.  option: where *only* comes from.
 
     Raises:
         UsageError: None is installed.
@@ -72,7 +80,7 @@ def _wanted(plugin_options: PluginOptions, only: Sequence[str]) -> list[tuple[st
     try:
         names = list(dict.fromkeys(registry.descriptor("plots", canonical(name)).name for name in only)) or installed
     except AiperfError as error:
-        error.message = f"--only: {error.message}"
+        error.message = f"{option}: {error.message}"
         raise
     made = ((name, registry.load("plots", name)(plugin_options.options.get(f"plots:{name}"))) for name in names)
     return [(name, registry.descriptor("plots", name).package, plot) for name, plot in made]

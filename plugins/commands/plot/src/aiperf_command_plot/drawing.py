@@ -40,7 +40,7 @@ class Drawing:
             for name in list(columns)[:1]:  # all are read with the first
                 run.column(name)
         except AiperfError as error:
-            self.failures.append(f"the run {run.label} is left out: {error.message}")
+            self.failures.append(f"the run {run.label} is left out: {_told(error)}")
             return False
         return True
 
@@ -63,7 +63,7 @@ class Drawing:
             if figure is not None:
                 return reduced(checked(figure))
         except AiperfError as error:
-            self.failures.append(f"the plot {name}: {error.message}")
+            self.failures.append(f"the plot {name}: {_told(error)}")
             return None
         except Exception as error:  # noqa: BLE001  # strangers' code
             if self._verbose:
@@ -74,6 +74,10 @@ class Drawing:
             of = counted(self.runs)
             self.failures.append(f"the plot {name} finds nothing to show in {of}: the numbers it reads are not there")
         return None
+
+
+def _told(error: AiperfError) -> str:
+    return "; ".join((error.message, *error.hints))
 
 
 def counted(runs: Sequence[PlotRun]) -> str:

@@ -19,6 +19,9 @@ class PlotOptions(Options):
     output: Path | None = option(
         "--output", metavar="DIR", shown="plots, in the first path", help="Directory to write the pictures to."
     )
+    config: Path | None = option(
+        "--config", metavar="FILE", help="YAML file that declares pictures; docs/pictures.md has its keys."
+    )
     only: list[str] = option(
         "--only", "--plots", default=[], metavar="NAME", help="Draw these plots alone; aiperf plugins plots lists them."
     )
