@@ -84,6 +84,16 @@ def test_trees_are_found_by_roots_or_by_parents(tmp_path: Path, lacking: str) ->
     ]  # fmt: skip
 
 
+def test_a_child_that_calls_itself_a_root_has_its_parents(tmp_path: Path) -> None:
+    """The reference 0.13 writes so from the turn on that follows a join of the child."""
+    child = {"agent_depth": 1, "parent_correlation_id": "r"}
+    lines = [line("r", 0, 9), line("x", 1, 2, **child, root_correlation_id="r"), line("x", 3, 4, **child, turn_index=1)]
+    alone = [lines[0], lines[2]]
+    for number, given in enumerate((lines, alone)):
+        (tree,) = sessions_of(open_run(directory(tmp_path / str(number), given))).trees
+        assert [each.id for each in tree.sessions] == ["r", "x"]
+
+
 def test_a_child_whose_root_sent_nothing_is_below_an_empty_row(tmp_path: Path) -> None:
     lines = [line("x", 0, 1, agent_depth=1, root_correlation_id="gone")]
     (lane,) = lanes_of(sessions_of(open_run(directory(tmp_path, lines))).trees)

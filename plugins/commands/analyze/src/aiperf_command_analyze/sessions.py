@@ -127,11 +127,12 @@ def sessions_of(run: FinishedRun) -> Sessions:
             key, LaneSession(key, about.conversation_id or key, about.parent_correlation_id, about.agent_depth, [])
         )
         session.requests.append(_request(line, begin_ns))
-        roots[key] = about.root_correlation_id
+        if about.root_correlation_id != key or not about.agent_depth:  # 0.13 takes a child for its own root from a turn on
+            roots[key] = about.root_correlation_id or roots.get(key, "")
     trees: dict[str, Tree] = {}
     for session in found.values():
         session.requests.sort(key=lambda each: (each.start_s, each.turn))
-        root = roots[session.id] or _root(session, found)
+        root = roots.get(session.id) or _root(session, found)
         trees.setdefault(root, Tree(root, [])).sessions.append(session)
     for tree in trees.values():
         tree.sessions.sort(key=lambda each: (each.start_s, each.depth, each.id))

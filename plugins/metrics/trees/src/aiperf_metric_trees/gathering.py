@@ -17,7 +17,7 @@ COLUMNS = (
     "input_tokens", "output_tokens", "reasoning_tokens", "usage_prompt_tokens", "usage_cached_tokens", "prefix_blocks",
     "prefix_hits",
 )  # fmt: skip
-REQUESTS = 100_000
+REQUESTS = 50_000
 """Requests whose trees are in memory at once, but for a tree that has more."""
 _BLOCK = 16_384
 """Requests that are read together."""

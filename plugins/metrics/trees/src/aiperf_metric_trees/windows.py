@@ -74,7 +74,7 @@ class Windows:
         outcomes = self._outcomes[place]
         if not outcomes:
             return
-        yield counts("tree_outcomes", "Trees", {each: outcomes[each] for each in Outcome if outcomes[each]}, shown=True)
+        yield counts("tree_outcomes", "Trees", {each.value: outcomes[each] for each in Outcome if outcomes[each]}, shown=True)
         if end > begin:
             yield rate((outcomes[Outcome.ENDED] + outcomes[Outcome.RESUMED]) / (end - begin) * _HOUR_NS)
         yield counts("branch_stats", "Branches", {name: self._branches[place][name] for name in NAMES}, shown=False)
