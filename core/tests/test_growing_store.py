@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aiperf.rundir.ahead import write_ahead
 from aiperf.rundir.store import Store
 from aiperf.rundir.store_form import made
 from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
+from aiperf.sdk.trees import Branch, Stream, TreeOutline
 from worker_fakes import FakeStore, make_engine, make_plan
 
 BODY = b"x" * 3000
@@ -54,6 +56,23 @@ def test_readers_see_all_but_the_last_entry_and_in_the_end_that_one(tmp_path: Pa
     assert store.conversation(3).turns[0].expected == "yes"
     assert store.graded
     assert not store.grow()
+
+
+def test_trees_are_known_before_they_are_made(tmp_path: Path) -> None:
+    streams = (Stream("t1", 0, 1, (Branch((1,), 0),)), Stream("c", 1, 1, parent=0, depth=1))
+    trees = [TreeOutline("t0", (), (None,), (None,)), TreeOutline("t1", streams, (None, 2.0), ((1.0, 2.0), None))]
+    with StoreWriter(tmp_path) as writer:
+        writer.trees = True
+        write_ahead(tmp_path, 2, trees.__getitem__, 1.5)
+        writer.publish()
+        store = Store(tmp_path)
+        assert [store.streams(entry) for entry in (0, 1)] == [(), streams]
+        assert (store.id(1), store.turns(1), store.delay_ns(1, 1), store.has(1)) == ("t1", 2, 3_000_000, False)
+        assert [store.recorded_ns(1, turn) for turn in (0, 1)] == [(1_000_000, 2_000_000), None]
+        for number in (0, 1):
+            add(writer, number)
+    assert (store.turns(1), store.id(1), store.streams(1)) == (1, "c1", ())
+    assert not (tmp_path / "dataset.ahead").exists()
 
 
 def test_a_reader_that_asks_for_a_later_entry_looks_for_it(tmp_path: Path) -> None:

@@ -170,7 +170,9 @@ def _promise(plan: Plan, dataset: Dataset) -> Promise | None:
         return None
     with blamed(plan.plugins.dataset, "can't be used"):
         promise = dataset.promise()
-    if promise is None or promise.count < 1 or promise.trees:  # a driver must know what a tree has before it begins
+    if promise is None or promise.count < 1:
+        return None
+    if promise.trees and promise.outline is None:  # a driver must know what a tree has before it begins
         return None
     return replace(promise, count=min(promise.count, plan.data.first or promise.count))
 

@@ -19,6 +19,7 @@ from aiperf.prepare.encoder import Encoder
 from aiperf.prepare.exports import DatasetExports
 from aiperf.prepare.first_use import FirstUse, Promised
 from aiperf.registry.third_party import blamed, failure
+from aiperf.rundir.ahead import write_ahead
 from aiperf.rundir.store import Store
 from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.cache_bust import CacheBust, marked
@@ -58,8 +59,8 @@ class EntryWriter:
         if usual and self._repeated(conversation, number):
             return
         conversation = without_silent_turns(conversation)
-        if promised is not None and conversation.streams:
-            raise _broken(self._plan, "no conversations that start others", f"{conversation.id!r}, which does")
+        if promised is not None and (conversation.streams or promised.trees):
+            self._check_tree(promised.promise, number, conversation)
         if promised is not None and (promised.recorded_ms is not None or len(conversation.turns) != promised.promise.turns):
             self._check_promise(promised, number, conversation)
         self._add(conversation, number)
@@ -95,6 +96,13 @@ class EntryWriter:
         if self._exports.live:
             model = self._exports.model(number)
             self._exports.entry(conversation, [by_model[model].body for by_model in requests])
+
+    def _check_tree(self, promise: Promise, number: int, conversation: Conversation) -> None:
+        if promise.outline is None or not promise.trees:
+            raise _broken(self._plan, "no conversations that start others", f"{conversation.id!r}, which does")
+        outline = promise.outline(number)
+        if (outline.id, outline.streams) != (conversation.id, conversation.streams):
+            raise _broken(self._plan, f"the tree of {outline.id!r}", f"another one as {conversation.id!r}")
 
     def _check_promise(self, promised: Promised, number: int, conversation: Conversation) -> None:
         turns, at_ms, given = promised.promise.turns, promised.recorded_ms, conversation.turns
@@ -147,6 +155,11 @@ class Entries:
         return self._writer.answers.several
 
     @property
+    def _outlined(self) -> bool:
+        """Whether the data set knows all its trees, and so has read its source to the end."""
+        return self.promised is not None and self.promised.promise.outline is not None
+
+    @property
     def _promised_count(self) -> int:
         return 0 if self.promised is None else self.promised.promise.count
 
@@ -193,7 +206,7 @@ class Entries:
 
         if not self._write(enough) and not self._ahead(use.due_ns):
             self._writer.answers.warn()
-            if source is not None:
+            if source is not None and not self._outlined:
                 log.warning(
                     "%s is not checked whole: sending begins while it is read, and a bad row ends the run; --check-data"
                     " checks it before", source
@@ -232,8 +245,12 @@ class Entries:
 
     def publish(self, max_turns: int) -> None:
         """Let readers see the entries from now on.  max_turns: promised, of the longest conversation."""
-        self._store.max_turns = max(self._store.max_turns, max_turns)
-        self._store.publish()
+        store, promise = self._store, None if self.promised is None else self.promised.promise
+        store.max_turns = max(store.max_turns, max_turns)
+        if promise is not None and promise.outline is not None and promise.trees:
+            write_ahead(Path(self._plan.output.journal), promise.count, promise.outline, self._plan.data.delay_ratio)
+            store.trees = True
+        store.publish()
 
     def _numbered(self, numbers: Iterable[int], conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int]]:
         if self._inlines_media:

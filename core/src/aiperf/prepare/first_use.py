@@ -40,7 +40,7 @@ class Promised:
     def __init__(self, promise: Promise, whole: Callable[[], Store]) -> None:
         self.promise, self._whole, self.recorded_ms = promise, whole, recorded_ms(promise)
         self.max_turns = promise.turns if isinstance(promise.turns, int) else _SEVERAL
-        self.asked_turns = self.trees = False
+        self.asked_turns, self.trees = False, promise.trees
 
     def turns(self, entry: int) -> int:
         turns, self.asked_turns = self.promise.turns, True

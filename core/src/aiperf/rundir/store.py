@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from aiperf.errors import BadJournal
 from aiperf.redaction import without_secrets
+from aiperf.rundir.ahead import AheadTree, ahead_in
 from aiperf.rundir.media import StoredMedia, images_of
 from aiperf.rundir.outline import Outline, decode_outline
 from aiperf.rundir.shapes import StoredShape, with_path
@@ -95,6 +96,7 @@ class Store:
         self._places: range | memoryview = _IN_ORDER
         self._images: dict[tuple[int, int], int] = {}
         self._pool: StoredMedia | None = None
+        self._ahead = ahead_in(directory)
         self._maps: list[object] = []
         self._made = 0
         self.shapes: list[StoredShape] = []
@@ -169,12 +171,19 @@ class Store:
             self._see(self._rows)
         self.on_shapes()
 
+    def _to_come(self, entry: int) -> AheadTree | None:
+        """What is known of an entry that is still to come; None of others."""
+        if self._ahead is None or entry < self.entries:
+            return None
+        self.grow()
+        return None if self.has(entry) else self._ahead.of(entry)
+
     def turns(self, entry: int) -> int:
-        """Number of turns of the entry's conversation; 0 where that is still to come."""
+        """Number of turns of the entry's conversation; 0 where that is still to come and not known."""
         if entry >= self.entries:
             self.grow()
             if not self.has(entry):
-                return 0
+                return 0 if self._ahead is None else len(self._ahead.of(entry).delays_ns)
         row = self._places[entry]
         after = self._entries[(row + 1) * ENTRY] if row + 1 < self._rows else len(self._turns) // self._width
         return after - self._entries[row * ENTRY]
@@ -259,6 +268,8 @@ class Store:
 
     def delay_ns(self, entry: int, turn: int) -> int:
         """Think time before the turn, 0 where there is none."""
+        if (tree := self._to_come(entry)) is not None:
+            return tree.delays_ns[turn]
         return self._turn(entry, turn, 3)
 
     def timestamp_ns(self, entry: int, turn: int) -> int:
@@ -267,6 +278,8 @@ class Store:
 
     def recorded_ns(self, entry: int, turn: int) -> tuple[int, int] | None:
         """Start and end of the turn's request on the clock of its trace; None where they aren't recorded."""
+        if (tree := self._to_come(entry)) is not None:
+            return tree.recorded_ns[turn]
         at = 2 * (self._entries[self._row(entry) * ENTRY] + turn)
         if at >= len(self._recorded) or self._recorded[at] == UNRECORDED:
             return None
@@ -274,6 +287,8 @@ class Store:
 
     def id(self, entry: int) -> str:
         """The conversation's id."""
+        if (tree := self._to_come(entry)) is not None:
+            return tree.id
         row = self._row(entry)
         _, at, lengths = self._entries[row * ENTRY : row * ENTRY + ENTRY]
         return self._conversations[at : at + (lengths & mask(ID_BITS))].decode()
@@ -290,6 +305,8 @@ class Store:
         """The streams of the entry's tree; () for a conversation that starts no others."""
         if not self.trees:
             return ()
+        if (tree := self._to_come(entry)) is not None:
+            return tree.streams
         row = self._row(entry)
         _, at, lengths = self._entries[row * ENTRY : row * ENTRY + ENTRY]
         if not lengths >> ID_BITS:

@@ -53,7 +53,7 @@ class StoreWriter:
         self._about: tuple[int, ...] = ()
         self._sizes = dict.fromkeys(NAMES, 0)
         self._places: memoryview | None = None
-        for name in ("ready", "places"):
+        for name in ("ready", "places", "ahead"):
             (directory / f"dataset.{name}").unlink(missing_ok=True)
         self._files: dict[str, BinaryIO] = {name: private(directory / f"dataset.{name}").open("wb") for name in NAMES}
         self._tables: list[list[int]] = [[] for _ in TABLES]
@@ -235,7 +235,8 @@ class StoreWriter:
         self._pool.close()
         if self._ready is not None:
             self._ready[0] = self._revision + 1 << ENTRIES_BITS | self.entries
-            (self._directory / "dataset.ready").unlink(missing_ok=True)
+            for name in ("ready", "ahead"):  # readers have them open
+                (self._directory / f"dataset.{name}").unlink(missing_ok=True)
 
     def _write_about(self) -> bool:
         """Write ``dataset.json``, and say whether it changed."""

@@ -15,6 +15,7 @@ from aiperf.sdk.model import Conversation
 from aiperf.sdk.options import OptionsT
 from aiperf.sdk.tokenizer import ChatTemplate, Tokenizer
 from aiperf.sdk.trace import Trace
+from aiperf.sdk.trees import TreeOutline
 
 
 class DatasetFacts(Struct, frozen=True):
@@ -90,7 +91,8 @@ class Promise(Struct, frozen=True):
     any_order: ``chosen`` gives any of them.
     turn_timestamp_ms: by number and turn, from 0, when that was recorded, None where it has no time; in place of *timestamp_ms*
     where conversations may have several turns.
-    trees: some start others (``Conversation.streams``); the load then begins once all conversations are made.
+    trees: some start others (``Conversation.streams``); the load then begins once all conversations are made, unless *outline*
+    says by number what each will be.
     """
 
     count: int
@@ -99,6 +101,7 @@ class Promise(Struct, frozen=True):
     any_order: bool = False
     turn_timestamp_ms: Callable[[int, int], float | None] | None = None
     trees: bool = False
+    outline: Callable[[int], TreeOutline] | None = None
 
 
 class Dataset(Generic[OptionsT]):

@@ -89,6 +89,19 @@ class PlannedTree(Struct, frozen=True):
     delays_ns: tuple[int, ...] = ()
 
 
+class TreeOutline(Struct, frozen=True):
+    """What drivers know of a conversation before it is made.
+
+    streams: as of the conversation, () where it starts no others.  By turn, counted over all streams: delays_ms, its think
+    time, None for none; recorded_ms, as of ``Turn.recorded_ms``.
+    """
+
+    id: str
+    streams: tuple[Stream, ...]
+    delays_ms: Sequence[float | None]
+    recorded_ms: Sequence[tuple[float, float] | None]
+
+
 def fork_of(streams: Sequence[Stream], number: int) -> int | None:
     """The place of the turn whose history, with its answer, the stream *number* begins with; None where it begins anew."""
     stream = streams[number]
@@ -231,5 +244,6 @@ class TreeBuilder:
 
 
 __all__ = [
-    "Branch", "Pause", "PlannedTree", "Stream", "TreeBuilder", "authored", "faults", "fork_of", "said_before", "stream_at",
+    "Branch", "Pause", "PlannedTree", "Stream", "TreeBuilder", "TreeOutline", "authored", "faults", "fork_of", "said_before",
+    "stream_at",
 ]  # fmt: skip

@@ -105,6 +105,13 @@ class DatasetContract:
             turns = without_silent_turns(conversation).turns
             promised = promise.turns(number) if callable(promise.turns) else promise.turns
             assert promised in (None, len(turns)), f"{conversation.id!r} has {len(turns)} turns, not {promised}"
+            if promise.outline is not None:
+                outline = promise.outline(number)
+                assert (outline.id, outline.streams) == (conversation.id, conversation.streams), (
+                    f"{conversation.id!r} has other streams than promised: make both of the same"
+                )
+                assert [*outline.delays_ms] == [turn.delay_ms for turn in turns], f"{conversation.id!r} has other delays"
+                assert [*outline.recorded_ms] == [turn.recorded_ms for turn in turns], f"{conversation.id!r} has other times"
             if at_ms is not None:
                 assert [turn.timestamp_ms for turn in turns] == [at_ms(number, index) for index in range(len(turns))], (
                     f"the turns of {conversation.id!r} have other times than promised: promise the times of its rows, or none"

@@ -253,12 +253,14 @@ def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, monkeypatch):
 
 
 def test_any_order_gives_the_same_conversations(tmp_path):
-    rows = [trace(call(0, [number]), name=f"t{number}") for number in range(4)]
-    every = read(tmp_path, *rows)
+    rows = [trace(call(0, [number]), name=f"t{number}") for number in range(3)]
+    every = read(tmp_path, *rows, sample_trace("w"))
     dataset = opened(tmp_path / "traces.jsonl")
     promise = dataset.promise()
     assert promise is not None and (promise.count, promise.trees) == (4, True)
-    assert list(dataset.chosen([2, 0])) == [every[2], every[0]]
+    assert list(dataset.chosen([3, 0])) == [every[3], every[0]]
+    alone = opened(source(tmp_path, *rows)).promise()
+    assert alone is not None and (alone.trees, alone.outline) == (False, None)
 
 
 def test_results_of_tools_have_their_form_where_asked_for(tmp_path, monkeypatch):

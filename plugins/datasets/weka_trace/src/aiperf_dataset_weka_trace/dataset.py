@@ -61,19 +61,23 @@ class RecordedAgents(Dataset[AgentOptionsT]):
         return {} if self._corpus is None else self._corpus.facts
 
     def promise(self) -> Promise | None:
-        corpus = self._opened()
+        corpus, replay = self._opened(), self._replay()
         turns = [entry.turns for entry in corpus.entries]
-        return Promise(len(turns), turns.__getitem__, any_order=True, trees=True)
+        trees = any(entry.agents > 1 for entry in corpus.entries)
+        outline = (lambda number: replay.outline(corpus.plan(number))) if trees else None
+        return Promise(len(turns), turns.__getitem__, any_order=True, trees=trees, outline=outline)
 
     def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
-        corpus = self._opened()
-        replay = Replay(self.options, self.context, corpus.name)
+        corpus, replay = self._opened(), self._replay()
         for number in numbers:
             yield replay.conversation(corpus.plan(number))
         replay.texts.warn()
 
     def __iter__(self) -> Iterator[Conversation]:
         return self.chosen(range(len(self._opened().entries)))
+
+    def _replay(self) -> Replay:
+        return Replay(self.options, self.context, self._opened().name)
 
     def _opened(self) -> TraceCorpus:
         if self._corpus is None:

@@ -27,7 +27,7 @@ from msgspec import Struct
 from aiperf_dataset_weka_trace.files import digest_of
 
 log = logging.getLogger("aiperf.datasets.weka_trace")
-_MAGIC = b"aiperf traces 1\n"
+_MAGIC = b"aiperf traces 2\n"
 """The first bytes of an index; another form has another number."""
 _FOOTER = 8
 """Bytes of the length of the table at the end."""
@@ -40,7 +40,7 @@ _SETTLED_S = 2.0
 class TraceEntry(Struct, frozen=True, array_like=True):
     """A trace of the index: where its plan stands, and what is known without it.
 
-    longest: the largest sum of a prompt and its answer, in tokens.  turns: requests of its plan.
+    longest: the largest sum of a prompt and its answer, in tokens.  turns, agents: requests and agents of its plan.
     """
 
     id: str
@@ -49,6 +49,7 @@ class TraceEntry(Struct, frozen=True, array_like=True):
     crc: int
     longest: int
     turns: int
+    agents: int
 
 
 class _Table(Struct, frozen=True):
@@ -111,7 +112,7 @@ class IndexWriter:
     def add(self, plan: SessionPlan, longest: int) -> None:
         text = _encode(plan)
         self._file.write(text)
-        self._entries.append(TraceEntry(plan.id, self._end, len(text), zlib.crc32(text), longest, plan.turns))
+        self._entries.append(TraceEntry(plan.id, self._end, len(text), zlib.crc32(text), longest, plan.turns, len(plan.agents)))
         self._end += len(text)
 
     def finish(self, *, facts: dict[str, Any], remarks: list[str]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aiperf import BadDataset, Conversation, DatasetContext, Message, Turn
 from aiperf.sdk.model import Answers
-from aiperf.sdk.trees import Branch, TreeBuilder
+from aiperf.sdk.trees import Branch, Stream, TreeBuilder, TreeOutline
 from aiperf_dataset_synthetic.text import Writer
 from aiperf_traces.agents import SUBAGENT
 from aiperf_traces.layout import ASSISTANT, USER
@@ -40,6 +40,17 @@ class Replay:
     def conversation(self, plan: SessionPlan) -> Conversation:
         """The conversation of a plan with turns."""
         turns = tuple(turn for agent in plan.agents for turn in self._turns(plan, agent))
+        return Conversation(plan.id, turns, answers=Answers.AUTHORED, streams=self._streams(plan))
+
+    def outline(self, plan: SessionPlan) -> TreeOutline:
+        """What is known of the conversation without its texts."""
+        delays_ms = [delay_ms for agent in plan.agents for delay_ms in self._delays_ms(agent)]
+        turns = [turn for agent in plan.agents for turn in agent.turns]
+        return TreeOutline(plan.id, self._streams(plan), delays_ms, [self._recorded_ms(turn) for turn in turns])
+
+    def _streams(self, plan: SessionPlan) -> tuple[Stream, ...]:
+        if len(plan.agents) == 1:
+            return ()
         builder = TreeBuilder()
         for agent in plan.agents:
             builder.stream(agent.id, len(agent.turns))
@@ -51,12 +62,19 @@ class Replay:
             offsets_ms = tuple(offsets) if any(offsets) else ()
             at_ms = None if self._ignores_times else 1000.0 * start.at_s
             builder.branch(0, Branch(tuple(start.agents), start.after, start.joins, offsets_ms=offsets_ms, start_ms=at_ms))
-        streams = builder.streams() if len(plan.agents) > 1 else ()
-        return Conversation(plan.id, turns, answers=Answers.AUTHORED, streams=streams)
+        return builder.streams()
+
+    def _delays_ms(self, agent: AgentPlan) -> list[float | None]:
+        if self._ignores_times:
+            return [None] * len(agent.turns)
+        options = self._options
+        return [*pauses(agent.turns, think_only=options.think_time_only, cap_s=options.delay_cap_s)]
+
+    def _recorded_ms(self, turn: TurnPlan) -> tuple[float, float] | None:
+        return None if self._ignores_times else (1000.0 * turn.at_s, 1000.0 * turn.end_s)
 
     def _turns(self, plan: SessionPlan, agent: AgentPlan) -> list[Turn]:
-        options = self._options
-        waits = pauses(agent.turns, think_only=options.think_time_only, cap_s=options.delay_cap_s)
+        waits = self._delays_ms(agent)
         return [self._turn(plan, agent, turn, delay_ms) for turn, delay_ms in zip(agent.turns, waits, strict=True)]
 
     def _turn(self, plan: SessionPlan, agent: AgentPlan, turn: TurnPlan, delay_ms: float | None) -> Turn:
@@ -73,10 +91,10 @@ class Replay:
         return Turn(
             texts=last.texts if plain else (), before=messages[:-1] if plain else (), items=None if plain else messages,
             model=models[turn.model % len(models)] if len(models) > 1 else "", max_tokens=turn.output_tokens,
-            delay_ms=None if ignores else delay_ms, timestamp_ms=None if ignores else 1000.0 * turn.at_s,
+            delay_ms=delay_ms, timestamp_ms=None if ignores else 1000.0 * turn.at_s,
             input_tokens=turn.input_tokens if whole else None, reset=turn.keeps == 0, keeps=turn.keeps or None,
             prefix_blocks=turn.blocks, prefix_hits=turn.hits, source=source,
-            recorded_ms=None if ignores else (1000.0 * turn.at_s, 1000.0 * turn.end_s),
+            recorded_ms=self._recorded_ms(turn),
         )  # fmt: skip
 
     def _messages(self, plan: SessionPlan, agent: AgentPlan, turn: TurnPlan) -> tuple[Message, ...]:
