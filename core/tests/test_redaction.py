@@ -12,7 +12,7 @@ import pytest
 from aiperf import logs
 from aiperf.planning.secret_texts import secret_texts
 from aiperf.redaction import REDACTED, private, redact, scrubbed, secret_fields, shown_fields
-from aiperf.sdk.exporter import Target
+from aiperf.sdk.exporter import HIDDEN_BODY, Target
 from aiperf.sdk.model import ErrorDetails
 
 KEY = "sk-0123456789"
@@ -23,6 +23,8 @@ KEY = "sk-0123456789"
     ({"headers": {"X-Key": "seven77"}}, ()),
     ({"headers": {"Content-Type": "application/json", "accept": "text/event-stream"}}, ()),
     ({"headers": {"X-Key": KEY}}, (KEY,)),
+    ({"headers": {"X-Key-bin": "c2stMDEyMzQ1Njc4OQ"}}, ("c2stMDEyMzQ1Njc4OQ", KEY)),
+    ({"headers": {"X-Key-bin": "//79/P37+g=="}}, ("//79/P37+g==",)),
     ({"headers": {"Authorization": f"Bearer {KEY}"}}, (f"Bearer%20{KEY}", f"Bearer {KEY}", KEY)),
     ({"headers": {"Cookie": "a=b; session=0123456789"}},
      ("a%3Db%3B%20session%3D0123456789", "a=b; session=0123456789", "0123456789")),
@@ -79,8 +81,18 @@ def test_secret_fields_of_bodies_are_shown_without_their_values() -> None:
     target = Target(Path(), config={"endpoint": {"extra": shown}})
     body = msgspec.json.encode({"prompt": KEY, **extra})
     assert msgspec.json.decode(target.shown_body(body)) == {"prompt": KEY, **shown}
-    assert target.shown_body(b"no JSON") == b"no JSON"
+    assert Target(Path(), config={"endpoint": {"extra": {"n": 1}}}).shown_body(b"no JSON") == b"no JSON"
     assert Target(Path()).shown_body(body) is body
+
+
+@pytest.mark.parametrize("body", [
+    b"no JSON: %b", b'{"inputs": [{"name": "api_key", "data": ["%b"]}]}', b'{"auth": "%b", "api_key": "a", "list": [{}, 2]}',
+    b'{"auth": {"password": "a"}, "api_key": "a", "list": []}', b'["%b"]', b'{"parameters": "{\\"api_key\\": \\"%b\\"}"}',
+])  # fmt: skip
+def test_a_body_is_hidden_where_its_secrets_are_not_found(body: bytes) -> None:
+    extra = {"api_key": KEY, "auth": {"password": KEY}, "list": [{"secret": KEY}, 2], "max_tokens": 5}
+    target = Target(Path(), config={"endpoint": {"extra": shown_fields(extra)}})
+    assert target.shown_body(body.replace(b"%b", KEY.encode())) == HIDDEN_BODY
 
 
 @pytest.mark.parametrize(("name", "hidden"), [

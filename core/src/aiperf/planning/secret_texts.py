@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote_plus
 
@@ -48,10 +49,19 @@ def _of_headers(headers: Mapping[str, str]) -> Iterator[str]:
         if name.lower() in _PLAIN:
             continue
         yield value
-        if name.lower() == "cookie":
+        if name.lower().endswith("-bin"):
+            yield from _decoded(value)
+        elif name.lower() == "cookie":
             yield from (cookie.partition("=")[2].strip() for cookie in value.split(";"))
         elif "auth" in name.lower():
             yield value.partition(" ")[2].strip()  # behind "Bearer"
+
+
+def _decoded(value: str) -> Iterator[str]:
+    """The texts in binary metadata of gRPC: base64, with or without padding, of several values between commas."""
+    for part in value.split(","):
+        with suppress(ValueError):  # no base64, or bytes that are no text
+            yield b64decode(part.strip() + "=" * (-len(part.strip()) % 4), validate=True).decode()
 
 
 def _of_fields(value: Any) -> Iterator[str]:

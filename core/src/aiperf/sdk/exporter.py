@@ -34,6 +34,8 @@ LEVELS = ("summary", "records", "raw")
 
 _CONTROLS = re.compile(rb"\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 """U+0080 to U+009F, U+061C, U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 in UTF-8."""
+HIDDEN_BODY = b'{"body":"%b"}' % REDACTED.encode()
+"""In the place of a body with secrets that can't be told from the rest."""
 _JOIN_BYTES = 1 << 20
 _PLACEHOLDERS = (
     ("{prefix}", "profile_export", "%s"), ("{prefix_aiperf}", "profile_export_aiperf", "%s"), ("{prefix_}", "", "%s_"),
@@ -108,14 +110,18 @@ class Target(Struct, frozen=True):
         return self.directory / file_name(self.files.get(kind, f"{{prefix_}}{kind}"), self.prefix)
 
     def shown_body(self, body: bytes) -> bytes:
-        """The body of a request without the secret fields of ``--extra-inputs``; as it is where there are none, or no JSON."""
+        """The body of a request without the secret fields of ``--extra-inputs``; as it is where there are none.
+
+        A body in which they aren't found by their names is HIDDEN_BODY: it is no JSON, or has them under other names.
+        """
         extra = self.config.get("endpoint", {}).get("extra")
         if not extra or REDACTED not in str(extra):
             return body
         try:
-            return msgspec.json.encode(_redacted_like(extra, msgspec.json.decode(body)))
+            value = msgspec.json.decode(body)
         except msgspec.DecodeError:
-            return body
+            return HIDDEN_BODY
+        return msgspec.json.encode(_redacted_like(extra, value)) if _has_redacted(extra, value) else HIDDEN_BODY
 
 
 def visible(text: bytes) -> bytes:
@@ -137,6 +143,16 @@ def _redacted_like(shown: Any, value: Any) -> Any:
     if isinstance(shown, list) and isinstance(value, list):
         return [*map(_redacted_like, shown, value), *value[len(shown) :]]
     return REDACTED if shown == REDACTED else value
+
+
+def _has_redacted(shown: Any, value: Any) -> bool:
+    """Whether *value* has something in each place that *shown* has redacted."""
+    if isinstance(shown, dict):
+        secret = {name: each for name, each in shown.items() if REDACTED in str(each)}
+        return isinstance(value, dict) and all(name in value and _has_redacted(secret[name], value[name]) for name in secret)
+    if isinstance(shown, list):
+        return isinstance(value, list) and len(value) >= len(shown) and all(map(_has_redacted, shown, value))
+    return True
 
 
 class Artifact(Struct, frozen=True):
@@ -329,6 +345,6 @@ class DatasetExporter(_RowExporter[OptionsT]):
 
 
 __all__ = [
-    "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "StudyExporter", "SummaryExporter", "Target",
-    "atomic", "visible",
+    "HIDDEN_BODY", "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "StudyExporter", "SummaryExporter",
+    "Target", "atomic", "visible",
 ]  # fmt: skip

@@ -85,7 +85,8 @@ def inputs(run: FinishedRun, document: dict[str, Any], name: str, faults: Faults
             return
         payloads = entry.get("payloads", [])
         fits = len(payloads) == len(turns) and all(
-            payload in map(_payload, bodies) for payload, bodies in zip(payloads, turns, strict=True)
+            payload in [_payload(run.target.shown_body(body)) for body in bodies]
+            for payload, bodies in zip(payloads, turns, strict=True)
         )
         if not fits:
             faults.add(name, f"conversation {identity} has other requests than those sent, says the journal", kind=_KIND)
