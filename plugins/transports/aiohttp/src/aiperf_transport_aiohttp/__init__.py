@@ -8,6 +8,7 @@ from functools import partial
 from time import monotonic_ns
 
 import aiohttp
+from aiohttp.client_exceptions import UnixClientConnectorError
 from aiperf import (
     NO_STAMP,
     REUSED,
@@ -19,13 +20,13 @@ from aiperf import (
     TransportSettings,
     tls_context,
 )
-from aiperf.sdk.transport import END_MARKER, REFUSED, connect_error
+from aiperf.sdk.transport import END_MARKER, REFUSED, UNIX, connect_error
 from yarl import URL
 
-from aiperf_transport_aiohttp.proxies import proxy_for
 from aiperf_transport_aiohttp.sessions import Sessions
-from aiperf_transport_aiohttp.socks import SocksError, check_installed, socks_of
+from aiperf_transport_aiohttp.socks import SocksError, check_installed
 from aiperf_transport_aiohttp.tracing import DIALING, NoTlsError, StampedBody, UnreadError
+from aiperf_transport_aiohttp.ways import Way, way_to
 
 _WARM_S = 5.0
 _WARM_AT_ONCE = 64
@@ -33,18 +34,15 @@ _WARM_AT_ONCE = 64
 
 
 class _Target:
-    """URL, headers and proxy of all requests of one shape, in the types of aiohttp.  socks: a proxy that speaks SOCKS."""
+    """URL, headers and proxy of all requests of one shape, in the types of aiohttp.  by: what connections are made by."""
 
     shape: weakref.ref[Shape]
 
-    def __init__(self, shape: Shape, *, trust_env: bool) -> None:
-        self.url = URL(shape.url, encoded=True)  # as given: nothing is quoted again
+    def __init__(self, shape: Shape, way: Way) -> None:
+        self.url, self.proxy, self.by = way
         self.headers = dict(shape.headers)
         if "accept-encoding" not in {name.lower() for name in shape.headers}:
             self.headers["Accept-Encoding"] = "identity"
-        proxy = proxy_for(self.url) if trust_env else None
-        self.socks = socks_of(proxy)
-        self.proxy = None if self.socks is not None else proxy
 
     def headers_of(self, exchange: Exchange) -> dict[str, str]:
         headers = {**self.headers, "Content-Length": str(len(exchange.body)), "X-Request-ID": exchange.request_id}
@@ -95,9 +93,9 @@ class AiohttpTransport:
         Raises:
             ConfigError: The packages for a proxy are missing.
         """
-        for url in self.settings.urls if self.settings.trust_env else ():
-            if (socks := socks_of(proxy_for(URL(url)))) is not None:
-                check_installed(socks)
+        for url in self.settings.urls:
+            if isinstance(proxy := self._way(url).by, URL):
+                check_installed(proxy)
         try:
             context = tls_context(self.settings.tls)
         except OSError as error:  # ssl.SSLError is one
@@ -114,10 +112,10 @@ class AiohttpTransport:
         opened: list[aiohttp.connector.Connection] = []
         try:
             async with asyncio.timeout(_WARM_S):
-                for url in map(URL, self.settings.urls):
+                for way in map(self._way, self.settings.urls):
                     for first in range(0, connections, _WARM_AT_ONCE):
                         count = min(_WARM_AT_ONCE, connections - first)
-                        opening = [self._connection(url) for _ in range(count)]
+                        opening = [self._connection(way) for _ in range(count)]
                         results = await asyncio.gather(*opening, return_exceptions=True)
                         opened += [result for result in results if isinstance(result, aiohttp.connector.Connection)]
                         if any(isinstance(result, BaseException) for result in results):
@@ -128,13 +126,12 @@ class AiohttpTransport:
             for connection in opened:  # at the end: the pool would reuse a connection that is released early
                 connection.release()
 
-    async def _connection(self, url: URL) -> aiohttp.connector.Connection:
-        proxy = proxy_for(url) if self.settings.trust_env else None
-        pool = self._sessions.shared(socks := socks_of(proxy), reuse=True)
-        proxy, connector = None if socks is not None else proxy, pool.connector
+    async def _connection(self, way: Way) -> aiohttp.connector.Connection:
+        pool = self._sessions.shared(way.by, reuse=True)
+        connector = pool.connector
         assert connector is not None
         # The same request that send() makes, as far as the pool's key goes.
-        request = aiohttp.ClientRequest("POST", url, loop=self.loop, session=pool, proxy=proxy)
+        request = aiohttp.ClientRequest("POST", way.url, loop=self.loop, session=pool, proxy=way.proxy)
         connection = await connector.connect(request, [], aiohttp.ClientTimeout())
         self._opened += 1
         return connection
@@ -203,16 +200,16 @@ class AiohttpTransport:
         exchange = flight.exchange
         if self._sessions.context is None:
             raise _RefusedError(self._trouble or ErrorDetails("the transport is not open", type="RuntimeError"))
-        socks = self._target(exchange.shape).socks
+        by = self._target(exchange.shape).by
         try:
-            await self._ask(self._sessions.of(exchange, socks), flight)
+            await self._ask(self._sessions.of(exchange, by), flight)
         except UnreadError as error:
             # The server has closed the idle connection, and can't have got the request.  This is the only retry.
             if not exchange.flags & REUSED:
                 raise
             exchange.flags = (exchange.flags | error.flag) & ~REUSED
             exchange.connected_ns = exchange.sent_ns = exchange.sent_end_ns = 0
-            await self._ask(self._sessions.shared(socks, reuse=False), flight)
+            await self._ask(self._sessions.shared(by, reuse=False), flight)
 
     async def _ask(self, session: aiohttp.ClientSession, flight: _Flight) -> None:
         exchange = flight.exchange
@@ -270,10 +267,13 @@ class AiohttpTransport:
     def request_headers(self, exchange: Exchange) -> list[tuple[str, str]]:
         return self._target(exchange.shape).written(exchange)
 
+    def _way(self, url: str) -> Way:
+        return way_to(url, self.settings.urls, trust_env=self.settings.trust_env)
+
     def _target(self, shape: Shape) -> _Target:
         target = self._targets.get(id(shape))
         if target is None:
-            target = self._targets[id(shape)] = _Target(shape, trust_env=self.settings.trust_env)
+            target = self._targets[id(shape)] = _Target(shape, self._way(shape.url))
             # Dropped with the shape: a hook may give every request a shape of its own.
             target.shape = weakref.ref(shape, partial(self._targets.pop, id(shape)))
         return target
@@ -290,6 +290,8 @@ class _RefusedError(Exception):
 def _described(error: Exception) -> ErrorDetails:
     if isinstance(error, _RefusedError | SocksError):
         return error.details
+    if isinstance(error, UnixClientConnectorError):
+        return connect_error(f"{UNIX}://{error.path}", error.os_error)
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
         return connect_error(f"{error.host}:{error.port}", error.os_error)
     if isinstance(error, UnreadError):

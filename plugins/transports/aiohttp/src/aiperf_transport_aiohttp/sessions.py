@@ -13,6 +13,7 @@ import aiohttp
 from aiperf import Exchange, TransportSettings
 from yarl import URL
 
+from aiperf_transport_aiohttp.local import LocalConnector
 from aiperf_transport_aiohttp.socks import SocksConnector
 from aiperf_transport_aiohttp.tracing import Connector, traced
 
@@ -31,24 +32,24 @@ class Sessions:
         self, settings: TransportSettings, loop: asyncio.AbstractEventLoop, connected: Callable[[Exchange], None]
     ) -> None:  # fmt: skip
         self.settings, self.loop, self._connected = settings, loop, connected
-        self._pools: dict[tuple[URL | None, bool], aiohttp.ClientSession] = {}
+        self._pools: dict[tuple[URL | str | None, bool], aiohttp.ClientSession] = {}
         self._own: dict[str, aiohttp.ClientSession] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def shared(self, socks: URL | None, *, reuse: bool) -> aiohttp.ClientSession:
+    def shared(self, by: URL | str | None, *, reuse: bool) -> aiohttp.ClientSession:
         """The session of all requests that go this way; one that doesn't *reuse* finds no dead connection again."""
-        session = self._pools.get((socks, reuse))
+        session = self._pools.get((by, reuse))
         if session is None:
-            session = self._pools[socks, reuse] = self._session(reuse=reuse, socks=socks)
+            session = self._pools[by, reuse] = self._session(reuse=reuse, by=by)
         return session
 
-    def of(self, exchange: Exchange, socks: URL | None) -> aiohttp.ClientSession:
+    def of(self, exchange: Exchange, by: URL | str | None) -> aiohttp.ClientSession:
         """Where the exchange finds its connection."""
         if not self.settings.sticky:
-            return self.shared(socks, reuse=self.settings.reuse)
+            return self.shared(by, reuse=self.settings.reuse)
         own = self._own.get(exchange.session_id)
         if own is None:
-            own = self._own[exchange.session_id] = self._session(reuse=True, socks=socks)
+            own = self._own[exchange.session_id] = self._session(reuse=True, by=by)
         return own
 
     def part(self, session_id: str) -> None:
@@ -65,18 +66,21 @@ class Sessions:
         for session in (*self._pools.values(), *self._own.values()):
             await session.close()
 
-    def _session(self, *, reuse: bool, socks: URL | None) -> aiohttp.ClientSession:
+    def _session(self, *, reuse: bool, by: URL | str | None) -> aiohttp.ClientSession:
         about: dict[str, Any] = {"keepalive_timeout": _KEEPALIVE_S} if reuse else {"force_close": True}
-        kind: Any = Connector if socks is None else partial(SocksConnector, proxy=socks)
+        about |= {"limit": 0, "loop": self.loop, "head_s": self.settings.head_s}
+        if isinstance(by, str):
+            return self._made(LocalConnector(path=by, **about))
+        kind: Any = Connector if by is None else partial(SocksConnector, proxy=by)
         connector = kind(
-            limit=0,
             ssl=True if self.context is None else self.context,
             family=_FAMILIES.get(self.settings.family, socket.AF_UNSPEC),
             ttl_dns_cache=int(_KEEPALIVE_S),
-            loop=self.loop,
-            head_s=self.settings.head_s,
             **about,
         )
+        return self._made(connector)
+
+    def _made(self, connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
         session = aiohttp.ClientSession(
             connector=connector,
             loop=self.loop,
