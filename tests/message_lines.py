@@ -189,6 +189,8 @@ GROUPS: dict[str, tuple[Line, ...]] = {
             ("-u", "grpc and http", "one scheme")),
         Line("profile … --endpoint-type kserve --transport aiohttp --request-count 1", 1,
             ("the scheme grpc", "'aiohttp'", "--transport")),
+        Line("profile … --endpoint-type kserve -u unix:///run/s --transport kernel --request-count 1", 1,
+            ("'kserve' to unix URLs", "'http2'", "drop --transport")),
         Line("profile … --streams-per-connection 0", 2, ("--streams-per-connection", "at least 1")),
         Line("profile … --streams-per-connection 5 --request-count 1", 1, ("--streams-per-connection", "'http2'", "drop")),
         Line("profile -m m --endpoint-type dynamic_grpc --grpc-method Echo --request-count 1", 2,

@@ -132,7 +132,19 @@ def transport(draft: Draft, choice: EndpointChoice, urls: Sequence[str]) -> Plug
             f"{draft.flag('urls')} has the scheme {names(foreign)}; the transport {ref.name!r} serves {names(sorted(served))}",
             f"give URLs that one transport serves, or name another with {flag}",
         )
+    elif own is not None and not _speaks_like(chosen, registry.find("transports", own)):
+        draft.refuse(
+            f"requests of the type {draft.kernel.endpoint_type!r} to {names(schemes)} URLs go through the transport {own!r},"
+            f" and {flag} names {ref.name!r}",
+            f"drop {flag}",
+        )
     return ref
+
+
+def _speaks_like(chosen: Descriptor, own: Descriptor | None) -> bool:
+    """Whether a transport serves one of the schemes that an endpoint's *own* transport serves for such endpoints alone."""
+    by_type = _served([own]) - _served([own], own=False) if own is not None else set()
+    return not by_type or not by_type.isdisjoint(_served([chosen]))
 
 
 def _check_module(draft: Draft, transport: Descriptor) -> None:
