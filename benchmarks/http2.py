@@ -218,8 +218,8 @@ class Worker:
         self.messages += body.count(b"data: ")
         self.stamp(exchange, body[6:26], kernel_ns, read_ns)
 
-    def message(self, exchange: Any, data: bytes, kernel_ns: int, read_ns: int) -> None:
-        self.log.chunk(exchange.request, kernel_ns, read_ns, data, -1)
+    def message(self, exchange: Any, data: bytes, kernel_ns: int, read_ns: int, hidden: int = 0) -> None:
+        self.log.chunk(exchange.request, kernel_ns, read_ns, data, ~hidden)
         self.messages += 1
         self.stamp(exchange, data[:20], kernel_ns, read_ns)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf.rundir.shard_reader import Observation, observations
+from aiperf.rundir.observations import Observation, observations
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.exchanges import DRAINED_START, Answered, Done, Drained, Follow
 from aiperf.sdk.model import Delta, ErrorDetails, HttpRequest

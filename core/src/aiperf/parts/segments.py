@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aiperf.rundir.observations import Observation, observations
 from aiperf.rundir.shard_reader import (
     DRAINED_BYTES,
     HIDDEN_MOST,
@@ -9,15 +10,15 @@ from aiperf.rundir.shard_reader import (
     STEP_NS,
     JournalRequest,
     News,
-    Observation,
     Position,
     Read,
     ShardEvent,
     ShardReader,
-    observations,
+    is_merged,
+    last_is_hidden,
 )
 
 __all__ = [
     "DRAINED_BYTES", "HIDDEN_MOST", "READ_BYTES", "STEP_NS", "JournalRequest", "News", "Observation", "Position", "Read",
-    "ShardEvent", "ShardReader", "observations",
+    "ShardEvent", "ShardReader", "is_merged", "last_is_hidden", "observations",
 ]  # fmt: skip

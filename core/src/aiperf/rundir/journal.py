@@ -80,9 +80,10 @@ let this one leave at once, -1 where none did (rows of earlier versions lack it)
 CHUNK_FIELDS = ("request", "kernel_ns", "read_ns", "size", "hidden")
 """*kernel_ns*: receive stamp, wall clock, 0 where there was none.  *read_ns*: monotonic, when the read began.  *size*: bytes
 of body.  *hidden*: TCP segments merged into this read beyond the last one: earlier pieces are only known to have come since the
-read before began.  MESSAGE: the body is one whole message."""
+read before began, or since so many ns before *read_ns* as the bits above :data:`~aiperf.sdk.transport.HIDDEN_BITS` say.  Below
+0: the body is one whole message, and ~*hidden* is that number, 0 where it came at the stamp."""
 MESSAGE = -1
-"""The value of *hidden* for a whole message."""
+"""The value of *hidden* for a whole message that came at its stamp."""
 
 DONE_FIELDS = (
     "request", "outcome", "status", "flags", "connected_ns", "sent_ns", "sent_end_ns", "ack_ns", "ended_ns",

@@ -20,9 +20,8 @@ import numpy as np
 from msgspec import Struct
 
 from aiperf.rundir import journal
-from aiperf.rundir.store import Store
 from aiperf.sdk.columns import Ints
-from aiperf.sdk.transport import HIDDEN_BITS
+from aiperf.sdk.transport import HIDDEN_BITS, LAST_HIDDEN
 
 STEP_NS = 100_000
 """The wall clock was set when it moved by more than this against the monotonic clock between two flushes."""
@@ -37,14 +36,24 @@ DRAINED_BYTES = 8192
 tiny events takes no more than seven eighths of that."""
 
 Read: TypeAlias = tuple[int, int, int, bytes]
-"""One read of an answer: receive stamp and read stamp (ns after the reader's zero), merged TCP segments (``journal.MESSAGE``:
-it is a message), body bytes.
+"""One read of an answer: receive stamp and read stamp (ns after the reader's zero), merged TCP segments and perhaps LAST_HIDDEN
+(below 0: it is a message, and ~ gives them), body bytes.
 
 The receive stamp is the kernel's where there is one, else the read stamp."""
 ShardEvent: TypeAlias = tuple[int, int, dict[str, Any]]
 """A PHASE or LOOP frame: shard, kind, value."""
 Position: TypeAlias = tuple[int, int]
 """Number of a segment and an offset in it."""
+
+
+def is_merged(hidden: int) -> bool:
+    """Whether the *hidden* of a read says that TCP segments were merged into it."""
+    return hidden not in (0, journal.MESSAGE)
+
+
+def last_is_hidden(hidden: int) -> bool:
+    """Whether the *hidden* of a read says that its last event may have come earlier, too."""
+    return bool((hidden if hidden >= 0 else ~hidden) & LAST_HIDDEN)
 
 
 class JournalRequest(Struct):
@@ -76,7 +85,7 @@ class JournalRequest(Struct):
     @property
     def reads(self) -> list[Read]:
         numbers = array("q", b"".join(self.read_rows)).tolist()
-        hidden = [each if each <= HIDDEN_MOST else each & HIDDEN_MOST for each in numbers[2::4]]
+        hidden = [each & HIDDEN_MOST if each >= 0 else ~(~each & HIDDEN_MOST) for each in numbers[2::4]]
         return list(zip(numbers[::4], numbers[1::4], hidden, self.bodies, strict=True))
 
     @property
@@ -91,20 +100,30 @@ class JournalRequest(Struct):
         That is when the read before began, which emptied the socket.  Where that read may have left something, or began later
         than the stamp of what was there behind it (other clocks, other transports), it is the receive stamp of that read; and
         before the first read, the head, or the first byte sent.  Of merged reads the transport may know a later one.
+
+        Where other exchanges share the connection (LAST_HIDDEN), reads may have left something of this one: what the transport
+        knows counts, and the reads before are good for their receive stamps alone.
         """
         started, sent, ack = (instant - zero_ns for instant in (self.sent[9], self.done[5], self.done[7]))
         # A head in the first read itself says nothing of when the rest came.
         known = [started, sent, *([ack] if ack < reads[0][1] else [])]
-        empty = max((instant for instant in known if instant <= reads[0][0]), default=started)
+        first = reads[0][0]
+        empty = max((instant for instant in known if instant <= first), default=started)
+        written = max((instant for instant in (started, sent) if instant <= first), default=started)
         found: list[int] = []
         before = None
-        ages = [max(0, each) >> HIDDEN_BITS for each in array("q", b"".join(self.read_rows)).tolist()[2::4]]
-        for read, age in zip(reads, ages, strict=True):
+        rows = array("q", b"".join(self.read_rows)).tolist()[2::4]
+        for read, row in zip(reads, rows, strict=True):
+            age = (row if row >= 0 else ~row) >> HIDDEN_BITS
+            seen = read[1] - age
             if before is not None:
                 later = (before[1], before[0]) if len(before[3]) < DRAINED_BYTES else (before[0],)
                 empty = next((instant for instant in later if instant <= read[0]), empty)
-            if age and empty < read[1] - age <= read[0]:
-                empty = read[1] - age
+            if last_is_hidden(row):
+                arrived = written if before is None else before[0]
+                empty = max(arrived, seen) if age and seen <= read[0] else arrived
+            elif age and empty < seen <= read[0]:
+                empty = seen
             found.append(min(empty, read[0]))
             before = read
         return found
@@ -372,75 +391,3 @@ class ShardReader:
 def _segments(directory: Path, shard: int) -> Iterator[tuple[int, Path]]:
     """The segments of a shard that there are: number and file."""
     return ((int(path.name.split(".")[1]), path) for path in journal.numbered(directory, f"shard-{shard}.*.seg"))
-
-
-class Bodies:
-    """Bodies of requests, where the journal has the new part of later turns.  Of each stream that goes on it keeps one."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._store: Store | None = None
-        self._latest: dict[tuple[int, int, int], tuple[int, bytes]] = {}  # by phase, session and first turn of the stream
-
-    def complete(self, sent: dict[str, int], request: dict[str, Any]) -> None:
-        """Put the whole body into a TEXT entry ``request``, or take it out where a part of it is lost.
-
-        The requests of a stream come one after the other.
-        """
-        whole = self._whole(sent, request["body"])
-        if whole is None and request["body"] is not None:
-            del request["body"]
-        else:
-            request["body"] = whole
-
-    def _whole(self, sent: dict[str, int], body: bytes | dict[str, Any] | None) -> bytes | None:
-        """The body of which the journal has *body*; None where the data set has it, or where a part of it is lost."""
-        if not isinstance(body, dict):
-            return body
-        store = self._store = self._store or Store(self._directory)
-        stream = sent["phase"], sent["session"], store.span(sent["entry"], sent["turn"]).start
-        number, before = self._latest.pop(stream, (-1, b""))
-        if body["of"] < 0:
-            number, before = body["of"], store.body(sent["entry"], 0, sent["model"])
-        if number != body["of"]:
-            return None
-        own = store.body(sent["entry"], sent["turn"], sent["model"])[slice(*body["own"])]
-        whole = b"".join((before[: body["keep"]], body["new"], own, before[len(before) - body["end"] :]))
-        if not body["last"]:
-            self._latest[stream] = sent["request"], whole
-        return whole
-
-
-class Observation(Struct):
-    """A finished request.
-
-    sent, done: SENT_FIELDS and DONE_FIELDS of :mod:`aiperf.rundir.journal` by name.  texts: its TEXT entries by kind;
-    ``request`` has the whole body, None where the data set has it, and no body where a part of it is lost.  reads: the instant
-    of each (monotonic ns; the kernel's receive stamp where there is one) and its body bytes.  merged_since: of a read of merged
-    TCP segments, when the socket was last seen empty before it (monotonic ns), else None.
-    """
-
-    sent: dict[str, int]
-    done: dict[str, int]
-    texts: dict[str, Any]
-    reads: list[tuple[int, bytes]]
-    merged_since: list[int | None] = []
-
-
-def observations(directory: Path, shard: int) -> Iterator[Observation]:
-    """Every finished request of the shard, in the order in which they ended, with memory for those in flight alone.
-
-    *directory* is the journal's.
-    """
-    reader, bodies = ShardReader(directory, shard), Bodies(directory)
-    reader.skip_dropped()
-    for request in reader.finished():
-        sent = dict(zip(journal.SENT_FIELDS, request.sent, strict=True))
-        if (asked := request.texts.get("request")) is not None:
-            bodies.complete(sent, asked)
-        done = dict(zip(journal.DONE_FIELDS, request.done, strict=True))
-        reads = request.reads
-        merged = any(read[2] > 0 for read in reads)
-        empty = request.empty_before(reads, 0) if merged else [None] * len(reads)
-        since = [before if read[2] > 0 else None for before, read in zip(empty, reads, strict=True)]
-        yield Observation(sent, done, request.texts, [(read[0], read[3]) for read in reads], since)

@@ -30,7 +30,10 @@ MOST_INTERIM = 100
 REFUSED, EXHAUSTED = "refused", "client limit"
 """Values of ``ErrorDetails.cause``: no connection to the server could be opened; this machine had nothing left to open one."""
 HIDDEN_BITS = 20
-"""Of *hidden* of ``Sink.chunk``: the bits that count segments."""
+"""Of *hidden* of ``Sink.chunk``: the bits below the time, which count segments; the highest of them is LAST_HIDDEN."""
+LAST_HIDDEN = 1 << (HIDDEN_BITS - 1)
+"""Of *hidden* of ``Sink.chunk``: the last event of the read came earlier, too, as far as anyone knows, because the last segment
+brought something of another exchange.  For reads of connections that exchanges share."""
 END_MARKER = b"[DONE]"
 """The data of the last event of a stream."""
 UNIX = "unix"
@@ -190,12 +193,16 @@ class Sink(Protocol):
         transport that has seen the socket empty since its read before adds ``(read_ns - empty_ns) << HIDDEN_BITS`` to a number
         above 0: all of this read came after *empty_ns*.
 
-        A transport whose reads hide segments reads at least 64 KiB at once, if there are so many.
+        A transport whose reads hide segments reads at least 64 KiB at once, if there are so many.  Where exchanges share
+        connections, LAST_HIDDEN is among the bits unless the read ends with this exchange's bytes.
         """
 
-    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int, hidden: int = 0) -> None:
         """One whole message without its framing, also of an answer that has no other; stamps as in ``chunk``, those of the
-        read that completed it.  The answer is streamed where the run asks for streams."""
+        read that completed it.  The answer is streamed where the run asks for streams.
+
+        *hidden*: 0 where the last segment of the read brought it; else as in ``chunk``, and it may have come earlier.
+        """
 
     def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
         """What came behind the answer, once, before ``done``: the endpoint reads it (``Endpoint.trailers``)."""
@@ -282,6 +289,7 @@ __all__ = [
     "END_MARKER",
     "EXHAUSTED",
     "HIDDEN_BITS",
+    "LAST_HIDDEN",
     "MESSAGES",
     "MOST_INTERIM",
     "NO_STAMP",

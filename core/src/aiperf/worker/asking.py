@@ -50,7 +50,7 @@ class _CallSink:
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
         _call(exchange).pieces.append(body)
 
-    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int, hidden: int = 0) -> None:
         _call(exchange).messages.append(data)
 
     def head(self, exchange: Exchange, status: int, reason: str, headers: list[tuple[str, str]]) -> None:

@@ -36,18 +36,18 @@ _ACCEPTED = 202
 
 
 class _Answer:
-    """The answer of a leg.  reads: None for ``hidden`` of a message.  drain: where its bytes go, None keeps them all."""
+    """The answer of a leg.  reads: with ~``hidden`` of a message.  drain: where its bytes go, None keeps them all."""
 
     __slots__ = ("drain", "head", "leg", "reads", "trailers")
 
     def __init__(self, leg: Exchange) -> None:
         self.leg = leg
-        self.reads: list[tuple[bytes, int, int, int | None]] = []
+        self.reads: list[tuple[bytes, int, int, int]] = []
         self.head: tuple[int, str, list[tuple[str, str]]] | None = None
         self.trailers: list[tuple[str, str]] | None = None
         self.drain: Drain | None = None
 
-    def read(self, body: bytes, kernel_ns: int, read_ns: int, hidden: int | None) -> None:
+    def read(self, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
         if self.leg.shape.drain and self.leg.shape.drains(self.leg.status):
             if self.drain is None:
                 self.drain = Drain()
@@ -155,8 +155,8 @@ class Following:
     def chunk(self, exchange: Exchange, body: bytes, kernel_ns: int, read_ns: int, hidden: int) -> None:
         self._chains[exchange.request].answer.read(body, kernel_ns, read_ns, hidden)
 
-    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
-        self._chains[exchange.request].answer.read(data, kernel_ns, read_ns, None)
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int, hidden: int = 0) -> None:
+        self._chains[exchange.request].answer.read(data, kernel_ns, read_ns, ~hidden)
 
     def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
         self._chains[exchange.request].answer.trailers = trailers
@@ -297,8 +297,8 @@ class Following:
         if answer.drain is not None:
             self._requests.logbook.text(outer.request, DRAINED, answer.drain.bytes)
         for body, kernel_ns, read_ns, hidden in answer.reads:
-            if hidden is None:
-                sink.message(outer, body, kernel_ns, read_ns)
+            if hidden < 0:
+                sink.message(outer, body, kernel_ns, read_ns, ~hidden)
             else:
                 sink.chunk(outer, body, kernel_ns, read_ns, hidden)
         kernel_ns, read_ns = answer.stamps if behind is None else behind.stamps

@@ -12,7 +12,7 @@ from aiperf.sdk.driver import Driver
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.sse import Messages
-from aiperf.sdk.transport import MESSAGES, STREAMED, Exchange
+from aiperf.sdk.transport import LAST_HIDDEN, MESSAGES, STREAMED, Exchange
 from aiperf.worker.answer_texts import AnswerTexts
 from aiperf.worker.clock import NS_PER_S
 from aiperf.worker.early_ends import EarlyEnds
@@ -52,13 +52,13 @@ class RequestSink:
             session.kernel_ns, session.read_ns = kernel_ns, read_ns
             session.listen(body)
 
-    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int, hidden: int = 0) -> None:
         if not exchange.flags & MESSAGES:
             exchange.flags |= self._message_flags
             session: Any = exchange.owner
             if session.listen is not None:
                 self._turns.listen(session, self._driver.first_token, Messages)
-        self.chunk(exchange, data, kernel_ns, read_ns, journal.MESSAGE)
+        self.chunk(exchange, data, kernel_ns, read_ns, ~(hidden | LAST_HIDDEN) if hidden else journal.MESSAGE)
 
     def done(self, exchange: Exchange, error: ErrorDetails | None) -> None:
         in_flight = self._in_flight

@@ -12,6 +12,7 @@ from aiperf_http2.frames import (
     CONTINUATION,
     DEFAULT_FRAME,
     ENABLE_PUSH,
+    END_HEADERS,
     END_STREAM,
     ENHANCE_YOUR_CALM,
     FLOW_CONTROL_ERROR,
@@ -27,6 +28,7 @@ from aiperf_http2.frames import (
     NO_ERROR,
     PADDED,
     PREFACE,
+    PRIORITIZED,
     PROTOCOL_ERROR,
     REFUSED_STREAM,
     RST_STREAM,
@@ -44,6 +46,8 @@ from aiperf_http2.outbox import Http2Stream, Outbox
 
 _MOST_EMPTY = 1000
 """Frames in a row that carry nothing."""
+_WHOLE_HEAD = END_HEADERS | PADDED | PRIORITIZED
+"""Flags of HEADERS of which a usual head has the first alone."""
 
 
 class Http2Connection:
@@ -92,6 +96,15 @@ class Http2Connection:
         self.outbox.head(stream, fields, behind, end=end)
         return stream
 
+    def ask(self, fields: HeaderSet, behind: bytes, body: bytes) -> Http2Stream:
+        """Begin a stream with a head, as :meth:`open` does, and with its whole *body*, which is not empty."""
+        stream = Http2Stream(self._next, self.outbox.initial_window, self._window)
+        self._next += 2
+        self.going_away = self.going_away or self._next > MOST_WINDOW
+        self.streams[stream.number] = stream
+        self.outbox.ask(stream, fields, behind, body)
+        return stream
+
     def head(self, stream: Http2Stream, fields: HeaderSet, *, end: bool = False) -> None:
         """Answer with a head, an interim one included."""
         if stream.open_here:
@@ -123,7 +136,8 @@ class Http2Connection:
         """The next bytes to write."""
         data = self.outbox.take()
         for stream in self.outbox.ended:
-            self._settle(stream)
+            if not stream.open_there:
+                self.streams.pop(stream.number, None)
         return data
 
     def say_goodbye(self, code: int = NO_ERROR, message: str = "") -> None:
@@ -171,7 +185,7 @@ class Http2Connection:
     def _read(self, data: bytes, at: int, events: list[Event]) -> int:
         """Read whole frames; where the first that isn't whole begins."""
         size, streams, unpack, used = len(data), self.streams, HEAD.unpack_from, 0
-        append = events.append
+        append, heads = events.append, self._heads
         while size - at >= HEAD_BYTES:
             high, low, kind, flags, number = unpack(data, at)
             length = high << 8 | low
@@ -185,12 +199,14 @@ class Http2Connection:
                 self._need = end - at
                 break
             at = end
+            # What follows is done for each head and each chunk.
             if kind:
-                self._other(kind, flags, number & STREAM_MASK, data[begin:end], events)
-                streams = self.streams
+                if kind == HEADERS and flags & _WHOLE_HEAD == END_HEADERS and number & STREAM_MASK and not heads.open:
+                    self._headed(flags, heads.whole(data[begin:end]), number & STREAM_MASK, events)
+                else:
+                    self._other(kind, flags, number & STREAM_MASK, data[begin:end], events)
                 continue
-            # What follows is done for each chunk.
-            if self._heads.open:
+            if heads.open:
                 raise Http2Error(PROTOCOL_ERROR, "a head is interrupted by another frame")
             used += length
             stream = streams.get(number & STREAM_MASK)
@@ -291,5 +307,6 @@ class Http2Connection:
         stream.headed = trailers or not self.client or not fields[0][1].startswith("1")
         if last:
             stream.open_there = False
-            self._settle(stream)
+            if not stream.open_here:
+                del self.streams[number]
         events.append(HeadersReceived(stream, fields, last, trailers))

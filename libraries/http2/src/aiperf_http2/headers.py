@@ -18,6 +18,8 @@ Fields = Sequence[tuple[str, str]]
 _MOST_BLOCKS, _MOST_BLOCK_BYTES = 256, 128
 """Of the blocks that a decoder keeps."""
 
+_LENGTHS = [bytes((size,)) for size in range(127)]
+
 # It logs every field at debug level, keys among them.
 logging.getLogger("hpack").setLevel(logging.WARNING)
 
@@ -60,7 +62,7 @@ def literal_value(value: str) -> bytes:
     data = value.encode("latin-1")
     size = len(data)
     if size < 127:
-        return bytes((size,)) + data
+        return _LENGTHS[size] + data
     head, rest = bytearray(b"\x7f"), size - 127
     while rest >= 128:
         head.append(rest & 127 | 128)

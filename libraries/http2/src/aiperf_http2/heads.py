@@ -28,6 +28,8 @@ class HeadReader:
         self._number = self._flags = self._frames = 0
         self._block = bytearray()
         self.open = False
+        self.whole = self._decoder.decode
+        """Reads the block of a head in one frame."""
 
     def read(self, kind: int, flags: int, number: int, payload: bytes) -> tuple[int, HeaderList] | None:
         """A frame of a head, or any other frame: the flags of HEADERS and the fields, None before its end.
@@ -44,7 +46,7 @@ class HeadReader:
                     raise Http2Error(FRAME_SIZE_ERROR, "HEADERS are shorter than their priority")
                 payload = payload[5:]
             if flags & END_HEADERS:
-                return flags, self._decoder.decode(payload)
+                return flags, self.whole(payload)
             self.open, self._number, self._flags, self._frames, self._block = True, number, flags, 1, bytearray(payload)
             return None
         if not self.open:

@@ -51,7 +51,7 @@ class Http2Stream:
         self.owner: object = None
         self.open_here = self.open_there = True
         self.headed = self.ending = self.blocked = False
-        self.queued: deque[memoryview] = deque()
+        self.queued: deque[memoryview] | None = None  # made with the first piece that waits: most never do
         self.trailers: HeaderSet | None = None
 
 
@@ -96,7 +96,10 @@ class Outbox:
 
     def head(self, stream: Http2Stream, fields: HeaderSet, behind: bytes = b"", *, end: bool) -> None:
         """Write a head: *fields*, and the literals *behind* them; *end*: nothing follows."""
-        block, most, flags = self.headers.encode(fields, behind), self.most_frame, END_STREAM if end else 0
+        self._head(stream, self.headers.encode(fields, behind), end=end)
+
+    def _head(self, stream: Http2Stream, block: bytes, *, end: bool) -> None:
+        most, flags = self.most_frame, END_STREAM if end else 0
         if len(block) <= most:
             self._out += frame(HEADERS, flags | END_HEADERS, stream.number, block)
         else:
@@ -107,6 +110,25 @@ class Outbox:
         if end:
             self._end(stream)
 
+    def ask(self, stream: Http2Stream, fields: HeaderSet, behind: bytes, body: bytes) -> None:
+        """Write a head, and the whole of a short body behind it; else as ``head`` and ``send``."""
+        block, size, out = self.headers.encode(fields, behind), len(body), self._out
+        head_bytes = len(block)
+        fits = size <= self.window and size <= stream.window and len(out) + head_bytes + size <= OUTPUT_BYTES
+        if not fits or size > self.most_frame or head_bytes > self.most_frame:
+            self._head(stream, block, end=False)
+            self.send(stream, body, end=True)
+            return
+        pack, number = HEAD.pack, stream.number
+        out += pack(head_bytes >> 8, head_bytes & 0xFF, HEADERS, END_HEADERS, number)
+        out += block
+        out += pack(size >> 8, size & 0xFF, DATA, END_STREAM, number)
+        out += body
+        self.window -= size
+        stream.window -= size
+        stream.open_here = False
+        self.ended.append(stream)
+
     def send(self, stream: Http2Stream, data: bytes | memoryview, *, end: bool) -> None:
         """Write a piece of a body; a long one is not copied before it is taken, so it must not change."""
         size = len(data)
@@ -114,6 +136,8 @@ class Outbox:
         if at_once and (not size or (size <= self.window and size <= stream.window)):
             self._frame(stream, data, end=end)
             return
+        if stream.queued is None:
+            stream.queued = deque()
         if not stream.queued:
             self._ring.append(stream)
         stream.queued.append(memoryview(data))
@@ -129,7 +153,7 @@ class Outbox:
     def drop(self, stream: Http2Stream) -> None:
         """Send nothing more of a stream."""
         stream.open_here = False
-        stream.queued.clear()
+        stream.queued = None
         if stream.blocked:
             stream.blocked = False
             self._blocked -= 1
@@ -157,18 +181,19 @@ class Outbox:
                 self._closed = True
                 break
             ring.popleft()
-            self._take_piece(stream, piece, size)
+            self._take_piece(stream, stream.queued, size)
         data = bytes(self._out)
         self._out.clear()
         return data
 
-    def _take_piece(self, stream: Http2Stream, piece: memoryview, size: int) -> None:
+    def _take_piece(self, stream: Http2Stream, queued: deque[memoryview], size: int) -> None:
+        piece = queued[0]
         whole = size == len(piece)
         if whole:
-            stream.queued.popleft()
+            queued.popleft()
         else:
-            stream.queued[0] = piece[size:]
-        last = whole and not stream.queued
+            queued[0] = piece[size:]
+        last = whole and not queued
         self._frame(stream, piece[:size], end=last and stream.ending and stream.trailers is None)
         if not last:
             self._ring.append(stream)

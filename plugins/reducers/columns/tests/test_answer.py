@@ -12,6 +12,7 @@ from aiperf.rundir.journal import MESSAGE
 from aiperf.sdk.endpoint import DecodingReader
 from aiperf.sdk.framing import Lines
 from aiperf.sdk.model import Delta
+from aiperf.sdk.transport import LAST_HIDDEN
 from aiperf_reducer_columns.reduce.answer import MARKED, REASONING, TEXT, TOOL, Answer, read_answer, read_trailers
 from aiperf_testing.journals import Plain, event
 from hypothesis import given
@@ -49,6 +50,27 @@ def test_each_message_is_an_event_whatever_its_bytes() -> None:
         assert answer.text.split() == [str(len(event)) for event in seen]
         assert answer.stamps == ([0, 10, 20, 30] if reads is ordered else [10, 10, 20, 30])
         assert (answer.marked, answer.since) == (0, [])
+
+
+def test_messages_that_came_with_others_are_marked() -> None:
+    earlier = ~(3 | LAST_HIDDEN)
+    reads = [(10, 11, earlier, b"a"), (20, 21, MESSAGE, b"b"), (30, 31, earlier, b"c"), (30, 31, earlier, b"")]
+    for order in (reads, [reads[1], reads[0], *reads[2:]]):  # by columns, and one by one
+        answer = read_answer(
+            order, lambda: DecodingReader(lambda event: Delta(text=event.decode())), streamed=True, empty=[5, 6, 25, 26]
+        )  # fmt: skip
+        assert (answer.text, answer.marked) == ("".join(each[3].decode() for each in order), 2)
+        assert [bool(kind & MARKED) for kind in answer.kinds] == [each[2] == earlier for each in order[:3]]
+        assert answer.since == ([5, 25] if order is reads else [6, 25])
+
+
+@pytest.mark.parametrize("framed", [event(text="a"), event(text="a") + event(text="b")], ids=["one event", "two events"])
+@pytest.mark.parametrize("cut", [0, 4], ids=["whole", "cut"])
+def test_where_the_last_segment_is_of_another_answer_no_event_has_its_instant(framed: bytes, cut: int) -> None:
+    first, rest = framed[:cut], framed[cut:]
+    reads = [*([read(10, first)] if first else []), read(20, rest, 1 | LAST_HIDDEN), read(30, DONE)]
+    answer = streamed(*reads)
+    assert all(kind & MARKED for kind in answer.kinds) and answer.marked == len(answer.kinds) == framed.count(b"data")
 
 
 def test_several_messages_of_an_answer_that_was_not_to_stream_are_events_too() -> None:

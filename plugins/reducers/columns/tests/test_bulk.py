@@ -12,7 +12,7 @@ from unittest.mock import patch
 import msgspec
 import pytest
 from aiperf.rundir import journal
-from aiperf.rundir.shard_reader import observations
+from aiperf.rundir.observations import observations
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.framing import Lines
 from aiperf.sdk.metric import Unit

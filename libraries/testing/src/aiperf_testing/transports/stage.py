@@ -44,9 +44,9 @@ class Ear:
         self.chunks.setdefault(exchange.request, []).append((bytes(body), kernel_ns, read_ns, hidden))
         self._changed.set()
 
-    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int) -> None:
+    def message(self, exchange: Exchange, data: bytes, kernel_ns: int, read_ns: int, hidden: int = 0) -> None:
         exchange.flags |= MESSAGES
-        self.chunk(exchange, data, kernel_ns, read_ns, -1)
+        self.chunk(exchange, data, kernel_ns, read_ns, ~hidden)
 
     def trailers(self, exchange: Exchange, trailers: list[tuple[str, str]]) -> None:
         assert exchange.request not in self.ends, "trailers came after done"

@@ -111,17 +111,18 @@ def _responses(one: Observation) -> tuple[list[Response], str | None]:
         return [], f"{'its' if count is None else f'{count:,}'} bytes were counted, and not kept"
     kind = _content_type(one.texts.get("head"))
     if one.done["flags"] & MESSAGES:
-        return [_whole(at_ns, piece, kind) for at_ns, piece in one.reads], None
+        read = zip(one.reads, one.merged_since, strict=True)
+        return [_whole(at_ns, piece, kind, after_ns) for (at_ns, piece), after_ns in read], None
     if one.done["flags"] & STREAMED:
         return _events(one)
     return [_whole(one.reads[-1][0], b"".join([piece for _, piece in one.reads]), kind)], None
 
 
-def _whole(at_ns: int, body: bytes, kind: str | None) -> Text | Binary:
+def _whole(at_ns: int, body: bytes, kind: str | None, after_ns: int | None = None) -> Text | Binary:
     try:
-        return Text(at_ns, body.decode(), kind)
+        return Text(at_ns, body.decode(), kind, after_ns)
     except UnicodeDecodeError:
-        return Binary(at_ns, b64encode(body).decode(), kind)
+        return Binary(at_ns, b64encode(body).decode(), kind, after_ns)
 
 
 def _events(one: Observation) -> tuple[list[Response], str | None]:
@@ -132,10 +133,10 @@ def _events(one: Observation) -> tuple[list[Response], str | None]:
     splitter = Splitter()
     found: list[Response] = []
     try:
-        for (at_ns, piece), empty_ns in zip(one.reads, one.merged_since, strict=True):
+        for (at_ns, piece), empty_ns, whole in zip(one.reads, one.merged_since, one.all_merged, strict=True):
             events = splitter.feed(piece)
-            # The last segment completes the last event at the stamp.
-            merged = 0 if empty_ns is None else len(events) - piece.endswith((b"\n", b"\r"))
+            # The last segment completes the last event at the stamp, unless it is of another exchange.
+            merged = 0 if empty_ns is None else len(events) - (piece.endswith((b"\n", b"\r")) and not whole)
             found += [_event(at_ns, *event, empty_ns if place < merged else None) for place, event in enumerate(events)]
         found += [_event(one.reads[-1][0], *event) for event in splitter.close()]
     except BadResponse as error:

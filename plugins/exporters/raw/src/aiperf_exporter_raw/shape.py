@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 PerfNs = Annotated[int, Meta(description="Monotonic clock, ns.")]
+AfterNs = Annotated[PerfNs, Meta(description="Of a merged read: it came after this.")] | None
 
 
 class Packet(Struct, frozen=True, gc=False):
@@ -22,7 +23,7 @@ class Events(Struct, frozen=True, omit_defaults=True):
 
     perf_ns: PerfNs
     packets: list[Packet]
-    after_perf_ns: Annotated[PerfNs, Meta(description="Of a merged read: it came after this.")] | None = None
+    after_perf_ns: AfterNs = None
 
 
 class Text(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -31,6 +32,7 @@ class Text(Struct, frozen=True, omit_defaults=True, gc=False):
     perf_ns: PerfNs
     text: str
     content_type: str | None = None
+    after_perf_ns: AfterNs = None
 
 
 class Binary(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -39,6 +41,7 @@ class Binary(Struct, frozen=True, omit_defaults=True, gc=False):
     perf_ns: PerfNs
     raw_bytes: Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64"})]
     content_type: str | None = None
+    after_perf_ns: AfterNs = None
 
 
 Response: TypeAlias = Events | Text | Binary

@@ -50,13 +50,14 @@ class Http2Transport:
             self.most_streams = 1
         self.limits: dict[Origin, int] = {}
         self.lends = settings.sticky or not settings.reuse  # connections belong to a session, or to a request
-        self.most_message_bytes = MOST_MESSAGE_BYTES
+        self.most_message_bytes = min(MOST_MESSAGE_BYTES, settings.most_bytes)
         self.stamping = Stamping(wanted=settings.stamps)
         self.links: set[Link] = set()
         self.finished: deque[tuple[Exchange, ErrorDetails | None]] = deque()
         self.stamps_missing = self.coalesced_reads = self.opened = self.stalled_ns = 0
         self._stalls = 0
         self._room: dict[Origin, dict[Link, None]] = {}
+        self._first: dict[Origin, Link] = {}  # the one that was used last
         self._origins = Origins(settings)
         self._heads: dict[int, Http2Head] = {}
         self._by_session: dict[str, Link] | None = {} if settings.sticky else None
@@ -141,10 +142,12 @@ class Http2Transport:
                 call.exchange.flags |= RECONNECTED
                 link = None
         elif self.settings.reuse:
-            link = next(iter(self._room.get(origin, ())), None)
+            link = self._first.get(origin)
+            if link is None or link.full:
+                link = self._first[origin] = next(iter(self._room.get(origin, ())), None) or self._new_link(origin)
         link = link or self._new_link(origin)
         link.take(call)
-        if link.room <= 0:
+        if len(link.http.streams) + len(link.waiting) >= link.most:
             self.is_full(link)
         if self._reporting:
             self._unwritten[link] = None

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import MOST_INTERIM, NO_STAMP, STREAMED, Exchange
-from aiperf_http2 import DataReceived, Fields, HeaderList, HeadersReceived, Http2Stream
+from aiperf_http2 import Fields, HeaderList, HeadersReceived, Http2Stream
 from aiperf_http2.grpc import (
     CONTENT_TYPE,
+    PREFIX_BYTES,
     MessageError,
     MessageReader,
     decoded_message,
@@ -39,8 +40,8 @@ class Call:
     """
 
     __slots__ = (
-        "_expected", "_interim", "_messages", "_whole", "begun", "due_ns", "exchange", "head", "link", "over", "part", "pieces",
-        "read_ns", "resent", "sent_bytes", "start", "stream", "tail", "waiting",
+        "_expected", "_framed", "_interim", "_messages", "_whole", "begun", "due_ns", "exchange", "head", "link", "over",
+        "part", "pieces", "read_ns", "resent", "sent_bytes", "start", "stream", "tail", "waiting",
     )  # fmt: skip
 
     def __init__(self, exchange: Exchange, head: Http2Head) -> None:
@@ -53,7 +54,7 @@ class Call:
         self.link: Link | None = None
         self.stream: Http2Stream | None = None
         self.waiting: asyncio.TimerHandle | None = None
-        self.begun = self._whole = False
+        self.begun = self._whole = self._framed = False
         self.start = self.part = self.due_ns = self.sent_bytes = self.read_ns = self._interim = 0
         self.pieces: list[bytes] = []
         self.tail = b""
@@ -87,35 +88,48 @@ class Call:
         if not isinstance(facts, _Facts):
             facts = fields.memo = _Facts(fields)
         kind, encoded, self._expected = facts.kind, facts.encoded, facts.length
-        calls = self.head.grpc and kind.startswith(CONTENT_TYPE)
-        if calls:
-            self._messages = MessageReader(min(transport.most_message_bytes, transport.settings.most_bytes))
-        elif kind.startswith("text/event-stream"):
+        calls = self._framed = self.head.grpc and kind.startswith(CONTENT_TYPE)
+        if not calls and kind.startswith("text/event-stream"):
             exchange.flags |= STREAMED
         odd = not calls and (encoded or not (exchange.flags & STREAMED or "json" in kind))
-        if transport.settings.keep_heads or odd or status >= 300:
+        if odd or status >= 300 or transport.settings.keep_heads:
             reason = PHRASES.get(status, f"HTTP {status}")
             transport.sink.head(exchange, status, reason, [field for field in fields if field[0][0] != ":"])
         if event.end and self.head.grpc and (calls or status < 300):
             return self.trailed(HeaderList(fields[1:]), transport)  # trailers alone: they stand in the head
         return None
 
-    def data(self, event: DataReceived, transport: Http2Transport, kernel_ns: int, read_ns: int) -> ErrorDetails | None:
-        """A piece of the body; an error ends the exchange."""
-        exchange, data = self.exchange, event.data
-        exchange.bytes_received += len(data)
+    def data(
+        self, data: bytes, transport: Http2Transport, kernel_ns: int, read_ns: int, hidden: int
+    ) -> ErrorDetails | None:  # fmt: skip
+        """A piece of the body; an error ends the exchange.  *hidden*: of a message that it completes."""
+        exchange, size = self.exchange, len(data)
+        exchange.bytes_received += size
         if not kernel_ns and transport.stamping.on and not self.head.origin.base:
             exchange.flags |= NO_STAMP
-        if self._messages is not None:
-            try:
-                for message in self._messages.feed(data):
-                    transport.sink.message(exchange, message, kernel_ns, read_ns)
-            except MessageError as error:
-                return ErrorDetails(str(error), type="BadMessage")
+        if self._framed:
+            most = transport.most_message_bytes
+            # As nearly all servers send them: a frame for each message.
+            single = self._messages is None and PREFIX_BYTES <= size <= most and not data[0]
+            if single and int.from_bytes(data[1:5], "big") == size - PREFIX_BYTES:
+                transport.sink.message(exchange, data[5:], kernel_ns, read_ns, hidden)
+            elif (error := self._divided(data, transport, (kernel_ns, read_ns, hidden))) is not None:
+                return error
         elif data:
             self.pieces.append(data)
         if exchange.bytes_received > transport.settings.most_bytes and not exchange.shape.drains(exchange.status):
             return ErrorDetails(f"the answer is longer than {transport.settings.most_bytes:,} bytes", type="AnswerTooLong")
+        return None
+
+    def _divided(self, data: bytes, transport: Http2Transport, stamps: tuple[int, int, int]) -> ErrorDetails | None:
+        """Hand on the messages that a piece completes."""
+        if self._messages is None:
+            self._messages = MessageReader(transport.most_message_bytes)
+        try:
+            for message in self._messages.feed(data):
+                transport.sink.message(self.exchange, message, *stamps)
+        except MessageError as error:
+            return ErrorDetails(str(error), type="BadMessage")
         return None
 
     def flush(self, transport: Http2Transport, kernel_ns: int, read_ns: int, hidden: int) -> None:
@@ -155,7 +169,7 @@ class Call:
             return ErrorDetails(message, type="InvalidHttpResponse")
         if self._whole or exchange.status >= 300:
             return None  # the status of HTTP says what is wrong
-        if self._messages is None:
+        if not self._framed:
             return ErrorDetails("the answer is not of gRPC, by its content type", type="InvalidGrpcAnswer")
         return _no_status("")
 

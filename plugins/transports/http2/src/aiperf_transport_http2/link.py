@@ -18,7 +18,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from aiperf.sdk.model import ErrorDetails
-from aiperf.sdk.transport import END_MARKER, REFUSED, RESENT, REUSED, STREAMED
+from aiperf.sdk.transport import END_MARKER, LAST_HIDDEN, REFUSED, RESENT, REUSED, STREAMED
 from aiperf_http2 import (
     ConnectionBroken,
     DataReceived,
@@ -47,13 +47,15 @@ class Link:
     """A connection to *origin*, whose settings come before its first call.
 
     out: what it writes.  ready: the settings have come.  waiting: calls that wait for them.  retired: it closes behind its
-    last call.  full: it carries no more for now.
+    last call.  full: it carries no more for now.  most: calls at once, by the option and the
+    server's settings, before they have come those of another connection.
     """
 
     def __init__(self, transport: Http2Transport, origin: Origin) -> None:
         self.transport, self.origin = transport, origin
         self.http = Http2Connection(client=True, most_head_bytes=transport.settings.most_head_bytes)
         self.ready = self.closed = self.retired = self.full = False
+        self.most = min(transport.most_streams, transport.limits.get(origin, MOST_WINDOW))
         self.waiting: deque[Call] = deque()
         self._farewell: ErrorDetails | None = None
         self.wire = Wire(transport, origin, self)
@@ -64,9 +66,7 @@ class Link:
         """How many more calls it takes now; 0 or less where it is full, or going away."""
         if self.closed or self.http.going_away:
             return 0
-        limit = self.http.outbox.most_streams if self.ready else self.transport.limits.get(self.origin, MOST_WINDOW)
-        most = min(self.transport.most_streams, limit)
-        return most - len(self.http.streams) - len(self.waiting)
+        return self.most - len(self.http.streams) - len(self.waiting)
 
     # Sending
 
@@ -95,35 +95,52 @@ class Link:
         self.out.taken()
 
     def received(self, data: bytes, kernel_ns: int, read_ns: int) -> None:
-        events = self.http.receive(data)
+        events, transport = self.http.receive(data), self.transport
         touched: list[Call] = []
-        hidden = self._hidden(events) if len(events) > 1 else 0
+        hidden = earlier = self._hidden(events, read_ns) if len(events) > 1 else 0
+        last = events[-1] if hidden else None
         for event in events:
+            if event is last:  # the last segment brought it
+                earlier = 0
             if type(event) is DataReceived:
                 call = event.stream.owner
                 if not isinstance(call, Call) or call.over:
                     continue
                 call.begun = True
-                error = call.data(event, self.transport, kernel_ns, read_ns)
-                if error is not None or event.end:
-                    call.flush(self.transport, kernel_ns, read_ns, hidden)
-                elif len(call.pieces) == 1:
-                    touched.append(call)
+                error = call.data(event.data, transport, kernel_ns, read_ns, earlier)
+                if call.pieces:
+                    if error is not None or event.end:
+                        call.flush(transport, kernel_ns, read_ns, hidden | LAST_HIDDEN if earlier else hidden)
+                    elif len(call.pieces) == 1:
+                        touched.append(call)
                 if error is not None:
                     self._fail(call, error)
                 elif event.end:
                     self._finish(call, call.ended())
+            elif type(event) is HeadersReceived:
+                call = event.stream.owner
+                if not isinstance(call, Call) or call.over:
+                    continue
+                if call.pieces:
+                    call.flush(transport, kernel_ns, read_ns, hidden | LAST_HIDDEN if hidden else 0)
+                error = call.headed(event, transport, read_ns)
+                if event.end:
+                    self._finish(call, error or call.ended())
+                elif error is not None:
+                    self._fail(call, error)
             else:
                 self._other(event, kernel_ns, read_ns, hidden)
         for call in touched:
             if not call.over:
-                call.flush(self.transport, kernel_ns, read_ns, hidden)
+                ends = type(last) is DataReceived and last.stream.owner is call
+                call.flush(transport, kernel_ns, read_ns, hidden if ends or not hidden else hidden | LAST_HIDDEN)
         if self.out.wanted:
             self.flush()
 
-    def _hidden(self, events: list[Event]) -> int:
-        """Segments merged into the last read, where it has several pieces of answers."""
-        hidden = self.wire.merged_segments() if sum(type(event) is DataReceived for event in events) > 1 else 0
+    def _hidden(self, events: list[Event], read_ns: int) -> int:
+        """``hidden`` of the last read, where a piece of an answer is not the last that it has."""
+        pieces = any(type(event) is DataReceived for event in events[:-1])
+        hidden = self.wire.merged_segments(read_ns) if pieces else 0
         self.transport.coalesced_reads += hidden > 0
         return hidden
 
@@ -147,18 +164,9 @@ class Link:
     # Events
 
     def _other(self, event: Event, kernel_ns: int, read_ns: int, hidden: int) -> None:
-        if type(event) is HeadersReceived:
-            if not isinstance(call := event.stream.owner, Call) or call.over:
-                return
-            call.flush(self.transport, kernel_ns, read_ns, hidden)
-            error = call.headed(event, self.transport, read_ns)
-            if error is not None and not event.end:
-                self._fail(call, error)
-            elif event.end:
-                self._finish(call, error or call.ended())
-        elif type(event) is StreamReset:
+        if type(event) is StreamReset:
             if isinstance(call := event.stream.owner, Call) and not call.over:
-                call.flush(self.transport, kernel_ns, read_ns, hidden)
+                call.flush(self.transport, kernel_ns, read_ns, hidden | LAST_HIDDEN if hidden else 0)
                 self._was_reset(call, event)
         elif type(event) is SettingsReceived:
             self._settled(first=event.first)
@@ -176,7 +184,8 @@ class Link:
         self._refill()
 
     def _settled(self, *, first: bool) -> None:
-        self.transport.limits[self.origin] = self.http.outbox.most_streams
+        self.transport.limits[self.origin] = limit = self.http.outbox.most_streams
+        self.most = min(self.transport.most_streams, limit)
         if first:
             self.ready = self.out.open = True
             opened_ns, waiting = monotonic_ns(), self.waiting
@@ -241,10 +250,12 @@ class Link:
     def _finish(self, call: Call, error: ErrorDetails | None) -> None:
         """The whole answer is in."""
         stream = call.stream
-        if stream is not None and stream.number in self.http.streams:  # the request isn't
+        if stream is not None and stream.open_here:  # the request isn't
             self.http.reset(stream, NO_ERROR)
-        self._end(call, error)
-        self._refill()
+        self._forget(call, failed=error is not None)
+        self.transport.finished.append((call.exchange, error))
+        if self.full or self.retired or self.http.going_away:
+            self._refill()
 
     def _end(self, call: Call, error: ErrorDetails | None) -> None:
         self._forget(call, failed=error is not None)

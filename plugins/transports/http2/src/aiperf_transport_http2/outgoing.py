@@ -29,13 +29,15 @@ class Outgoing:
         """Write a call's head, and of its body what need not wait."""
         exchange, head = call.exchange, call.head
         body = framed(exchange.body) if head.grpc else exchange.body
-        stream = call.stream = self._http.open(head.fields, head.encoded(exchange), end=not (body or head.parts))
-        stream.owner = call
         self._fresh.append(call)
+        if body and not head.parts:
+            stream = call.stream = self._http.ask(head.fields, head.encoded(exchange), body)
+            stream.owner = call
+            return
+        stream = call.stream = self._http.open(head.fields, head.encoded(exchange), end=not head.parts)
+        stream.owner = call
         if head.parts:
             self._send_parts(call)
-        elif body:
-            self._http.send(stream, body, end=True)
 
     def _send_parts(self, call: Call) -> None:
         """Write the next parts, up to one that must wait."""

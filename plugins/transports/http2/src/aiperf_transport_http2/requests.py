@@ -74,6 +74,7 @@ class Http2Head:
             session = literal_value(exchange.session_id)
             for name in self._session_names:
                 block += name + session
-        for field, value in self._about(exchange):
-            block += literal(field, value)
+        if not self.grpc or exchange.deadline_ns:
+            for field, value in self._about(exchange):
+                block += literal(field, value)
         return block

@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from itertools import chain, compress, product, repeat
 from typing import Any, TypeAlias
 
-from aiperf.parts.journal import MESSAGE
 from aiperf.parts.loading import why
-from aiperf.parts.segments import Read
+from aiperf.parts.segments import Read, is_merged, last_is_hidden
 from aiperf.sdk.endpoint import DecodingReader, Reader
 from aiperf.sdk.errors import ENDPOINT_ERROR, BadResponse
 from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
 from aiperf.sdk.model import REFUSED, Delta, ToolCall
 from aiperf.sdk.sse import Event, Messages
-from aiperf.sdk.transport import END_MARKER
+from aiperf.sdk.transport import END_MARKER, LAST_HIDDEN
 
 from aiperf_reducer_columns.reduce.envelopes import (
     EventFields,
@@ -127,7 +126,7 @@ def read_answer(
     *repeats*, *framing*: the endpoint's ``repeats_envelope`` and ``framing``.  *empty*: of each read, when the socket was last
     seen empty before it (0 where it is shorter); () where none is merged.
     """
-    messages = reads[0][2] == MESSAGE
+    messages = reads[0][2] < 0
     if not streamed and not (messages and len(reads) > 1):
         return _read_body(reads, new_reader)
     framing = Messages if messages else framing
@@ -249,15 +248,16 @@ def _checked(delta: object, method: str) -> Delta | None:
 def _mark(answer: Answer, kinds: bytearray, empty: Sequence[int], hiddens: Sequence[int], lengths: Sequence[int]) -> None:
     """Mark the content of merged reads before their last event.
 
-    *empty*: when the socket was seen empty before each read.  *lengths*: events per read.
+    *empty*: when the socket was seen empty before each read.  *hiddens*: of each :data:`Read`.  *lengths*: events per read.
     """
     begin = 0
     for before, hidden, length in zip(chain(empty, repeat(0)), hiddens, lengths, strict=False):
         end = begin + length
-        if hidden and length > 1:
-            earlier = kinds[begin : end - 1]
-            marked = length - 1 - earlier.count(0)
-            kinds[begin : end - 1] = earlier.translate(_MARKED)
+        doubtful = end - (not last_is_hidden(hidden)) if is_merged(hidden) else begin
+        if doubtful > begin:
+            earlier = kinds[begin:doubtful]
+            marked = len(earlier) - earlier.count(0)
+            kinds[begin:doubtful] = earlier.translate(_MARKED)
             answer.marked += marked
             answer.since += repeat(before, marked)
             _share(kinds, range(begin, end), hidden)
@@ -266,6 +266,7 @@ def _mark(answer: Answer, kinds: bytearray, empty: Sequence[int], hiddens: Seque
 
 def _share(kinds: bytearray, places: range, hidden: int) -> None:
     """Mark chunks of a merged read that came with an earlier one: it has no more instants than segments, *hidden* + 1."""
+    hidden = (hidden if hidden >= 0 else ~hidden) & ~LAST_HIDDEN
     chunks = [at for at in places if kinds[at]]
     known = bool(chunks) and not kinds[chunks[-1]] & MARKED  # the last one came at the stamp
     for at in chunks[hidden + 1 - known : len(chunks) - known]:
@@ -311,7 +312,8 @@ def _take_events(
         now = max(now, stamp)  # the stamp of a read without a kernel stamp may be behind the kernel's of the next
         events = splitter.close() if body is None else splitter.feed(body)
         # The last segment completes the last event where lines end with it; of other framings nobody knows.
-        doubtful = len(events) - (line_ends and body.endswith((b"\n", b"\r"))) if hidden > 0 and body else 0
+        ended = line_ends and body is not None and body.endswith((b"\n", b"\r")) and not last_is_hidden(hidden)
+        doubtful = len(events) - ended if body and is_merged(hidden) else 0
         first = len(stamps)
         for at, event in enumerate(events):
             count += 1

@@ -20,7 +20,7 @@ from aiperf.sdk.endpoint import DecodingReader, Endpoint, Reader
 from aiperf.sdk.framing import ServerSentEvents
 from aiperf.sdk.model import HIDDEN, Delta
 from aiperf.sdk.plan import PhasePlan
-from aiperf.sdk.transport import END_MARKER, HIDDEN_BITS, RECONNECTED, RESENT, REUSED, STREAMED
+from aiperf.sdk.transport import END_MARKER, HIDDEN_BITS, LAST_HIDDEN, RECONNECTED, RESENT, REUSED, STREAMED
 from msgspec.structs import astuple
 
 from aiperf_reducer_columns.reduce.answer import ITEM, MARKED, REASONING, SHARED, TEXT, TOOL
@@ -90,13 +90,13 @@ class _Group:
         self.begins = self.ends - self.reads
 
     def usual(self) -> tuple[list[bool], list[int], list[bool]]:
-        """For each request: whether it ended well, with reads that are no messages, and whose stamps never go back; its flags;
-        whether it has merged reads."""
+        """For each request: whether it ended well, with reads that are neither messages nor of a shared connection, and whose
+        stamps never go back; its flags; whether it has merged reads."""
         usual = (self.done["outcome"] == journal.COMPLETED) & (self.done["status"] // 100 == 2) & (self.reads > 0)
         merged = np.zeros(len(usual), dtype=bool)
         owners = np.repeat(np.arange(len(self.reads)), self.reads)
         usual[owners[1:][(self.stamps[1:] < self.stamps[:-1]) & (owners[1:] == owners[:-1])]] = False
-        usual[owners[self.hidden < 0]] = False
+        usual[owners[(self.hidden < 0) | (self.hidden >= LAST_HIDDEN)]] = False
         merged[owners[self.hidden > 0]] = True
         return usual.tolist(), self.done["flags"].tolist(), merged.tolist()
 

@@ -11,9 +11,10 @@ from itertools import chain, pairwise, repeat
 from operator import itemgetter
 from typing import TypeAlias
 
-from aiperf.parts.segments import Read
+from aiperf.parts.segments import Read, is_merged
 from aiperf.sdk.framing import Framing, Lines, ServerSentEvents
 from aiperf.sdk.sse import MOST_EVENT_BYTES, Event, Messages
+from aiperf.sdk.transport import LAST_HIDDEN
 
 _Columns: TypeAlias = tuple[list[bytes], Sequence[str | None], Sequence[int], Sequence[int]] | None
 _OTHERS, _LONG = 8, 400
@@ -34,8 +35,9 @@ def events_by_column(reads: list[Read], framing: type[Framing]) -> _Columns:
 
 def _messages(reads: list[Read]) -> _Columns:
     """The events, see :func:`_usual_events`, where each read is an event."""
-    stamps, _, _, bodies = zip(*reads, strict=True)
-    return (list(bodies), (None,) * len(bodies), stamps, ()) if list(stamps) == sorted(stamps) else None
+    stamps, _, hiddens, bodies = zip(*reads, strict=True)
+    lengths = (1,) * len(bodies) if any(map(is_merged, hiddens)) else ()
+    return (list(bodies), (None,) * len(bodies), stamps, lengths) if list(stamps) == sorted(stamps) else None
 
 
 def _usual_events(reads: list[Read]) -> _Columns:
@@ -52,13 +54,13 @@ def _usual_events(reads: list[Read]) -> _Columns:
     alike = _single_events(bodies, stamps) if long else None
     if alike is not None:
         data, names, instants, lengths = alike
-        return data, names, instants, lengths if any(hiddens) else ()
+        return data, names, instants, _merged(lengths, hiddens)
     split = _events_of(stream)
     if split is None:
         return None
     data, names, lines = split
     instants, lengths = _instants(stamps, bodies, len(data), lines)
-    return data, names, instants, lengths if any(hiddens) else ()
+    return data, names, instants, _merged(lengths, hiddens)
 
 
 def _events_of(stream: bytes) -> tuple[list[bytes], Sequence[str | None], int] | None:
@@ -133,7 +135,7 @@ def _usual_lines(reads: list[Read]) -> _Columns:
     if not all(lines) or list(map(bytes.strip, lines)) != lines or max(map(len, lines)) > MOST_EVENT_BYTES:
         return None
     instants, lengths = _instants(stamps, bodies, len(lines), 1)
-    return lines, (None,) * len(lines), instants, lengths if any(hiddens) else ()
+    return lines, (None,) * len(lines), instants, _merged(lengths, hiddens)
 
 
 _BY_COLUMNS: dict[type[Framing], Callable[[list[Read]], _Columns]] = {
@@ -159,6 +161,11 @@ def _split(reads: list[Read], framing: type[Framing]) -> _Columns:
         return None
     instants += repeat(reads[-1][0], len(events) - len(instants))
     return (data, names, instants, ()) if data and "error" not in names else None
+
+
+def _merged(lengths: Sequence[int], hiddens: Sequence[int]) -> Sequence[int]:
+    """The number of events in each read where one is merged; *lengths*: of all, empty where each has one."""
+    return lengths if lengths and any(hiddens) else (1,) * len(hiddens) if max(hiddens) >= LAST_HIDDEN else ()
 
 
 class _Names(dict[bytes, "str | None"]):

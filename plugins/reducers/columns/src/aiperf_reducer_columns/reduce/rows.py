@@ -12,7 +12,7 @@ import msgspec
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
 from aiperf.parts.loading import calls, endpoint_of, failure, is_strange, why
-from aiperf.parts.segments import JournalRequest
+from aiperf.parts.segments import JournalRequest, is_merged
 from aiperf.parts.tokenizers import ChatCounter, open_tokenizer
 from aiperf.sdk.columns import ABSENT, POLL_GAP, Leg, Row, WireTrace
 from aiperf.sdk.endpoint import Endpoint, drains, follows
@@ -219,7 +219,7 @@ class RowMaker:
             event_stream = bool(flags & STREAMED or (ending == journal.UNFINISHED and asked))
             streamed = is_stream(framing, event_stream=event_stream, asked=asked)
             repeats = self._endpoint.repeats_envelope
-            empty = request.empty_before(reads, self._zero_ns) if any(read[2] > 0 for read in reads) else ()
+            empty = request.empty_before(reads, self._zero_ns) if any(is_merged(read[2]) for read in reads) else ()
             if encoding := encoding_of(request.texts.get("head")):
                 try:
                     reads = decoded(reads, encoding, asked=self._plan.target.accept_encoding)

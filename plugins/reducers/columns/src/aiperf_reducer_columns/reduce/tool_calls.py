@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain
 
-from aiperf.parts.journal import MESSAGE
 from aiperf.parts.segments import Read
 from aiperf.sdk.endpoint import Reader
 from aiperf.sdk.framing import Framing
@@ -30,7 +29,7 @@ def tool_calls(
     Raises:
         Exception: Anything that the endpoint raises, or TypeError where it gives something else.
     """
-    messages, reader = reads[0][2] == MESSAGE, new_reader()
+    messages, reader = reads[0][2] < 0, new_reader()
     if streamed or (messages and len(reads) > 1):
         splitter = (Messages if messages else framing)()
         events = [*chain.from_iterable(splitter.feed(read[3]) for read in reads), *splitter.close()]
