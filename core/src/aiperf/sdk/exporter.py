@@ -34,7 +34,7 @@ LEVELS = ("summary", "records", "raw")
 
 _CONTROLS = re.compile(rb"\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 """U+0080 to U+009F, U+061C, U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 in UTF-8."""
-HIDDEN_BODY = b'{"body":"%b"}' % REDACTED.encode()
+_HIDDEN_BODY = b'{"body":"%b"}' % REDACTED.encode()
 """In the place of a body with secrets that can't be told from the rest."""
 _JOIN_BYTES = 1 << 20
 _PLACEHOLDERS = (
@@ -112,7 +112,8 @@ class Target(Struct, frozen=True):
     def shown_body(self, body: bytes) -> bytes:
         """The body of a request without the secret fields of ``--extra-inputs``; as it is where there are none.
 
-        A body in which they aren't found by their names is HIDDEN_BODY: it is no JSON, or has them under other names.
+        A body in which they aren't found by their names, because it is no JSON or has them elsewhere, is
+        ``{"body": "<redacted>"}``.
         """
         extra = self.config.get("endpoint", {}).get("extra")
         if not extra or REDACTED not in str(extra):
@@ -120,8 +121,8 @@ class Target(Struct, frozen=True):
         try:
             value = msgspec.json.decode(body)
         except msgspec.DecodeError:
-            return HIDDEN_BODY
-        return msgspec.json.encode(_redacted_like(extra, value)) if _has_redacted(extra, value) else HIDDEN_BODY
+            return _HIDDEN_BODY
+        return msgspec.json.encode(_redacted_like(extra, value)) if _has_redacted(extra, value) else _HIDDEN_BODY
 
 
 def visible(text: bytes) -> bytes:
@@ -345,6 +346,6 @@ class DatasetExporter(_RowExporter[OptionsT]):
 
 
 __all__ = [
-    "HIDDEN_BODY", "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "StudyExporter", "SummaryExporter",
-    "Target", "atomic", "visible",
+    "LEVELS", "Artifact", "BatchExporter", "DatasetExporter", "Exporter", "StudyExporter", "SummaryExporter", "Target",
+    "atomic", "visible",
 ]  # fmt: skip

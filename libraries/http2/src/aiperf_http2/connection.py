@@ -61,6 +61,8 @@ class Http2Connection:
     settled: the peer's first settings are in.  going_away: the peer takes no more streams, or this side has used all numbers.
     """
 
+    # Larger than 250 lines: a call for each frame would cost as much as reading it.
+
     def __init__(
         self, *, client: bool, max_streams: int = 100, window: int = MOST_WINDOW, most_head_bytes: int = 1 << 16
     ) -> None:  # fmt: skip

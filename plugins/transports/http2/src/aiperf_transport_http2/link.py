@@ -34,6 +34,7 @@ from aiperf_http2.frames import CANCEL, MOST_WINDOW, NO_ERROR, REFUSED_STREAM
 
 from aiperf_transport_http2.calls import Call
 from aiperf_transport_http2.losses import not_begun, reset_error, unread
+from aiperf_transport_http2.merged import hidden_of
 from aiperf_transport_http2.outgoing import Outgoing
 from aiperf_transport_http2.wire import Wire
 
@@ -47,9 +48,11 @@ class Link:
     """A connection to *origin*, whose settings come before its first call.
 
     out: what it writes.  ready: the settings have come.  waiting: calls that wait for them.  retired: it closes behind its
-    last call.  full: it carries no more for now.  most: calls at once, by the option and the
-    server's settings, before they have come those of another connection.
+    last call.  full: it carries no more for now.  most: calls at once, by the option and the server's settings; before these
+    have come, those of an earlier connection.
     """
+
+    # Larger than 250 lines: what comes, what ends and what is sent once more change the same calls.
 
     def __init__(self, transport: Http2Transport, origin: Origin) -> None:
         self.transport, self.origin = transport, origin
@@ -97,7 +100,8 @@ class Link:
     def received(self, data: bytes, kernel_ns: int, read_ns: int) -> None:
         events, transport = self.http.receive(data), self.transport
         touched: list[Call] = []
-        hidden = earlier = self._hidden(events, read_ns) if len(events) > 1 else 0
+        hidden = earlier = hidden_of(self.wire, events, read_ns) if len(events) > 1 else 0
+        transport.coalesced_reads += hidden > 0
         last = events[-1] if hidden else None
         for event in events:
             if event is last:  # the last segment brought it
@@ -136,13 +140,6 @@ class Link:
                 call.flush(transport, kernel_ns, read_ns, hidden if ends or not hidden else hidden | LAST_HIDDEN)
         if self.out.wanted:
             self.flush()
-
-    def _hidden(self, events: list[Event], read_ns: int) -> int:
-        """``hidden`` of the last read, where a piece of an answer is not the last that it has."""
-        pieces = any(type(event) is DataReceived for event in events[:-1])
-        hidden = self.wire.merged_segments(read_ns) if pieces else 0
-        self.transport.coalesced_reads += hidden > 0
-        return hidden
 
     def lost(self, error: ErrorDetails, *, ended: bool) -> None:
         """The connection is over: some calls go to another one, the rest fail with *error*."""

@@ -7,13 +7,13 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from time import monotonic_ns, time_ns
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Protocol
 
 from aiperf.sdk.model import ErrorDetails
-from aiperf.sdk.transport import HIDDEN_BITS, NO_TLS, connect_error
+from aiperf.sdk.transport import NO_TLS, connect_error
 from aiperf_transport_sockets.connection import CLOSED_EARLY, READ_BYTES, TIMESPEC
-from aiperf_transport_sockets.counts import data_segments, unacknowledged, unread_bytes
+from aiperf_transport_sockets.counts import unacknowledged
 from aiperf_transport_sockets.local import FULL_S, OF_NETWORKS
 from aiperf_transport_sockets.tls import decrypted, handshake_error
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from aiperf_transport_sockets.origins import Origin
 
     from aiperf_transport_http2 import Http2Transport
-
-_MOST_AGE_NS = 1 << 42
-"""The longest time since a socket was empty that goes into the journal: above an hour."""
 
 
 class WireOwner(Protocol):
@@ -49,6 +46,7 @@ class Wire:
     began_ns, connected_ns: when it was dialed, and connected.  tls_ns: what the handshake took.  missing: what has not come
     where opening takes too long.
     local: a socket of this machine, without TCP: the operating system stamps no read, and counts no segments.
+    reads, segments: since the last count of segments, and what it was.  before: stamps of the read before, 0 for none.
     queued, taken: bytes that were written here, and that the socket has taken, TLS included.
     """
 
@@ -63,8 +61,8 @@ class Wire:
         self.fd, self.local = -1, bool(origin.base)
         self.missing = "no connection"
         self.began_ns = self.connected_ns = self.tls_ns = self.hidden = self.queued = self.taken = 0
-        self._address = self._reads = self._segments = 0
-        self._before = self._last = (0, 0)
+        self._address = self.reads = self.segments = 0
+        self.before = self._last = (0, 0)
         self._unsent = b""
         self._reading: Callable[..., None] | None = self._readable if transport.reader is None else self._came
         self._tls: ssl.SSLObject | None = None
@@ -231,8 +229,8 @@ class Wire:
             self._received(data, kernel_ns, read_ns)
 
     def _received(self, data: bytes, kernel_ns: int, read_ns: int) -> None:
-        self._reads += 1
-        self._before = self._last
+        self.reads += 1
+        self.before = self._last
         if kernel_ns or len(data) < READ_BYTES:  # else it may have left something
             self._last = kernel_ns, read_ns
         if not kernel_ns and self.transport.stamping.on and not self.local:
@@ -257,36 +255,6 @@ class Wire:
             owner.received(plain, kernel_ns, read_ns)
         if closed and self.fd >= 0:
             self._ended()
-
-    def merged_segments(self, read_ns: int) -> int:
-        """``hidden`` of the last read, which has several events: segments that no read of their own accounts for.
-
-        With the time since which they may have come: other exchanges have read the socket meanwhile.
-        """
-        if self.local:  # nothing is counted: all but the last may have come earlier
-            hidden = 1
-        elif self.transport.reader is not None:
-            hidden = self.hidden
-        elif (segments := data_segments(self.sock)) is None:
-            return 0
-        else:
-            hidden = max(0, segments - self._segments - self._reads)
-            if not unread_bytes(self.fd):  # else what came since the read would be missing in the next count
-                self._segments, self._reads = segments, 0
-        if 0 < hidden < 1 << HIDDEN_BITS:
-            age_ns = self._since_read_before(read_ns)
-            hidden |= (age_ns if 0 < age_ns < _MOST_AGE_NS else 0) << HIDDEN_BITS
-        return hidden
-
-    def _since_read_before(self, read_ns: int) -> int:
-        """Ns from the last segment of the read before to *read_ns*: segments come in their order.
-
-        Not from the read itself: on a busy machine a segment with an earlier stamp may reach the socket behind it.
-        """
-        kernel_ns, before_ns = self._before
-        if kernel_ns:
-            return read_ns - (monotonic_ns() - (time_ns() - kernel_ns))
-        return read_ns - (before_ns or self.connected_ns)
 
     # Ending
 
