@@ -538,6 +538,7 @@ HELD = {
         "test_analyze_runs.py::test_the_files_of_the_references_processors_are_read",
     ),
     "`aiperf analyze-trace`": (
+        "test_agent_formats.py::test_a_file_is_known_checked_and_counted",
         "test_command_analyze_trace.py::test_the_numbers_are_the_references",
         "test_command_analyze_trace.py::test_a_cut_last_block_makes_no_negative_unique_length",
         "test_command_analyze_trace.py::test_a_compressed_trace_is_read",
@@ -582,6 +583,12 @@ HELD = {
     "a chain of `bailian_trace`": (
         "test_dataset_bailian_trace.py::test_a_chain_whose_rows_are_complete_prompts_is_sent_row_by_row",
         "test_dataset_bailian_trace.py::test_rows_of_new_tokens_follow_the_servers_answers",
+    ),
+    "`tracelab`": (
+        "test_dataset_tracelab.py::test_long_contexts_are_left_out_before_anything_is_taken",
+        "test_dataset_tracelab.py::test_long_prompts_are_left_out",
+        "test_dataset_tracelab.py::test_results_tell_what_was_found_also_from_the_index",
+        "test_dataset_tracelab.py::test_a_worker_at_the_time_of_its_answer_is_joined_later",
     ),
     "rows of `burst_gpt_trace` that can't be sent": (
         "test_dataset_burst_gpt_trace.py::test_rows_that_cannot_be_sent_are_counted",

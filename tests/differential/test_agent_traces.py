@@ -19,9 +19,12 @@ from agent_corpus import corpus
 from aiperf import Capabilities, Conversation, DatasetContext
 from aiperf.registry.registry import Registry
 from aiperf.sdk.trees import Stream
+from aiperf_dataset_tracelab.dataset import Tracelab
+from aiperf_dataset_tracelab.options import TracelabOptions
 from aiperf_dataset_weka_trace.dataset import WekaTrace
 from aiperf_dataset_weka_trace.options import WekaOptions
 from aiperf_tokenizer_builtin.vocabulary import ranks
+from tracelab_corpus import RoundFile
 
 PROGRAMS = {name: path for name in ("AIPERF_REFERENCE", "AIPERF_NIGHTLY") if (path := os.environ.get(name))}
 """The release, and the build of the nightly, each in an environment of its own."""
@@ -40,21 +43,41 @@ OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "think": (["--use-think-time-only", "--inter-turn-delay-cap-seconds", "30"], {"think_time_only": True, "delay_cap_s": 30}),
     "short": (["--synthesis-max-osl", "100", "--synthesis-max-isl", "900"], {"max_osl": 100, "max_isl": 900}),
     "context": (["--max-context-length", "6000"], {"max_context": 6000}),
+    "answers": (["--synthesis-max-osl", "100"], {"max_osl": 100}),
 }
 """Options as typed, and as fields."""
+WEKA_ONLY = ("short", "context")
+"""Options of which the reference refuses one with tracelab, and ignores --synthesis-max-isl."""
 
 
-@pytest.fixture(scope="module", params=[(program, options) for program in PROGRAMS for options in OPTIONS], ids=" ".join)
-def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
-    """What the reference and we make of the corpus."""
-    program, options = request.param
-    words, fields = OPTIONS[options]
-    folder, cache = tmp_path_factory.mktemp("traces"), tmp_path_factory.mktemp("tiktoken")
+FORMATS: dict[str, tuple[type[Any], type[Any]]] = {
+    "weka_trace": (WekaTrace, WekaOptions), "tracelab": (Tracelab, TracelabOptions),
+}  # fmt: skip
+
+
+def written(form: str, folder: Path) -> Path:
+    """A generated corpus in the format *form*."""
+    if form == "tracelab":
+        return RoundFile(11, TRACES).write(folder / "rounds.jsonl")
     for number, trace in enumerate(corpus(7, TRACES)):
         (folder / f"{number:03}.json").write_text(json.dumps(trace))
+    return folder
+
+
+@pytest.fixture(
+    scope="module", ids=" ".join, params=[
+        (program, form, options) for program in PROGRAMS for form in FORMATS for options in OPTIONS
+        if form == "weka_trace" or options not in WEKA_ONLY
+    ],
+)  # fmt: skip
+def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
+    """What the reference and we make of the corpus."""
+    program, form, options = request.param
+    words, fields = OPTIONS[options]
+    source, cache = written(form, tmp_path_factory.mktemp("traces")), tmp_path_factory.mktemp("tiktoken")
     vocabulary = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks().items())
     (cache / hashlib.sha1(VOCABULARY.encode()).hexdigest()).write_bytes(vocabulary)
-    given = [*WORDS, "--input-file", str(folder), "--custom-dataset-type", "weka_trace", *words]
+    given = [*WORDS, "--input-file", str(source), "--custom-dataset-type", form, *words]
     env = {**os.environ, "TIKTOKEN_CACHE_DIR": str(cache), "AIPERF_DATASET_WEKA_PARALLEL_WORKERS": "1"}
     script = Path(__file__).with_name("reference_trees.py")
     python = str(Path(PROGRAMS[program]).with_name("python"))
@@ -67,8 +90,9 @@ def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         if program == "AIPERF_REFERENCE":  # the release has no such messages
             patch.setenv("AIPERF_DATASET_WEKA_FORK_PARENT_MESSAGES", "false")
         tokenizer = Registry.discover().load("tokenizers", "builtin")(None).open("builtin")
-        context = DatasetContext(20, 1, False, tokenizer, CHAT, folder, models=("m",))
-        yield theirs, list(WekaTrace(WekaOptions(**fields), context))
+        context = DatasetContext(20, 1, False, tokenizer, CHAT, source, models=("m",))
+        dataset, made_of = FORMATS[form]
+        yield theirs, list(dataset(made_of(**fields), context))
 
 
 def by_stream(conversation: Conversation) -> Iterator[tuple[Stream, list[tuple[tuple[str, str], ...]]]]:

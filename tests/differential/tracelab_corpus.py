@@ -15,7 +15,7 @@ def _stamp(second: float) -> str:
     return (_BEGIN + timedelta(seconds=second)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Corpus:
+class RoundFile:
     """The rows of a file with so many sessions that no other starts."""
 
     def __init__(self, seed: int, sessions: int) -> None:
@@ -91,10 +91,11 @@ class Corpus:
             if draw.random() < 0.5:
                 row["first_input_event_type"] = draw.choice(("tool_result", "user_message"))
             self.rows.append(row)
-            at += answer + draw.choice((0.0, 1.0, draw.uniform(0, 20)))
-            if last is not None:
-                at = min(at, last)
+            # The reference refuses the file where a worker begins and is joined at one time.
+            at += max(answer, 0.3) + draw.choice((0.05, 1.0, draw.uniform(0, 20)))
+            if last is not None and at >= last:
+                break
         return at
 
 
-__all__ = ["Corpus"]
+__all__ = ["RoundFile"]

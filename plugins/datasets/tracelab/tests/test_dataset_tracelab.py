@@ -103,6 +103,28 @@ def test_long_contexts_are_left_out_before_anything_is_taken(tmp_path: Path) -> 
         trees(tmp_path, *rows, max_context=50)
 
 
+def test_long_prompts_are_left_out(tmp_path: Path) -> None:
+    rows = [sample_round("a", 0, 90), sample_round("a", 5, 500, 90), sample_round("a", 9, 510, 500)]
+    (tree,) = trees(tmp_path, *rows, max_isl=505)
+    assert [turn.prefix_blocks for turn in tree.turns] == [1, 7]
+
+
+def test_answers_are_cut(tmp_path: Path) -> None:
+    (tree,) = trees(tmp_path, sample_round("a", 0, 90, output_tokens=300), max_osl=7)
+    assert [turn.max_tokens for turn in tree.turns] == [7]
+
+
+def test_a_worker_at_the_time_of_its_answer_is_joined_later(tmp_path: Path) -> None:
+    rows = [sample_round("a", second, tokens, prefix, model=model) for second, tokens, prefix, model in (
+        (0, 640, 0, "m"), (5, 700, 640, "m"), (5, 100, 0, "other"), (5, 800, 700, "m"), (9, 900, 800, "m"))]  # fmt: skip
+    for row in rows[1:4]:
+        row["timing_events"] = row["timing_events"][:1]  # answered at once
+    (tree,) = trees(tmp_path, *rows)
+    assert not list(faults(tree.streams, len(tree.turns)))
+    assert all(branch.joins is None or branch.joins > (branch.after or 0) for branch in tree.streams[0].branches)
+    assert len(tree.streams) > 1
+
+
 def test_results_tell_what_was_found_also_from_the_index(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     undated = {**sample_round("w", 7, 64), "timing_events": []}
     rows = [*sample_rounds("w"), undated, {**sample_round("", 0, 1), "session_id": None}]
