@@ -621,6 +621,10 @@ HELD = {
         "test_metric_usage.py::test_a_difference_is_unsigned_in_percent_of_the_clients_count",
         "test_metric_usage.py::test_extra_prompt_tokens_are_signed",
     ),
+    "a request that ended its conversation for want of context, in `profile_export.jsonl`": (
+        "test_exporter_records.py::test_a_request_longer_than_the_context_says_so",
+        "test_results.py::test_a_request_skipped_for_want_of_context_is_neither_good_nor_failed",
+    ),
     "`branch_stats`": (
         "test_metric_trees.py::test_a_join_whose_turn_never_left_was_suppressed",
         "test_metric_trees.py::test_a_failure_that_ends_the_tree_early_is_no_cut",

@@ -57,6 +57,14 @@ def test_a_column_has_the_good_profiling_requests(reference: Path) -> None:
     assert np.isnan(run.column("time_to_first_token")).tolist() == [True, True]
 
 
+def test_a_request_skipped_for_want_of_context_is_neither_good_nor_failed(reference: Path) -> None:
+    skipped = json.loads(record(None, error={"code": 400, "type": "Bad Request", "message": "too long"}))
+    skipped["metadata"]["context_overflow_skip"] = True
+    with (reference / "profile_export.jsonl").open("a") as file:
+        file.write(json.dumps(skipped) + "\n")
+    assert len(open_run(reference).requests(failed=True)) == 3
+
+
 def test_lists_and_failed_requests_are_there_on_request(reference: Path) -> None:
     requests = open_run(reference).requests(failed=True, lists=True)
     assert len(requests) == 3 and "inter_chunk_latency" in requests.names()

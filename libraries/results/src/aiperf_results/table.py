@@ -131,6 +131,8 @@ class RecordLine(Struct):
 def requests(path: Path, *, failed: bool, lists: bool) -> Table:
     """The profiling requests of a per-request file; *failed* adds failed ones and texts, *lists* metrics that are lists.
 
+    Requests that ended a conversation for want of context (``context_overflow_skip``) are neither, and left out.
+
     Raises:
         AiperfError: The file cannot be read; names the line.
     """
@@ -138,7 +140,8 @@ def requests(path: Path, *, failed: bool, lists: bool) -> Table:
     for line in lines(path, RecordLine):
         about, error = line.metadata, line.error
         good = not error and not about.get("was_cancelled")
-        if about.get("benchmark_phase", "profiling") != "profiling" or not (good or failed):
+        skipped = about.get("context_overflow_skip") or about.get("benchmark_phase", "profiling") != "profiling"
+        if skipped or not (good or failed):
             continue
         cells = {name: value for name, value in about.items() if failed or not isinstance(value, str)}
         cells |= {name: metric.get("value") for name, metric in line.metrics.items() if isinstance(metric, dict)}

@@ -9,7 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 from aiperf import Metric, RecordBatch, Target, Unit, ragged
-from aiperf.rundir.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, UNFINISHED
+from aiperf.rundir.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, OVERFLOWED, UNFINISHED
 from aiperf.sdk.columns import Bounds
 from aiperf.testing import BatchExporterContract
 from aiperf_exporter_records import Records
@@ -211,6 +211,13 @@ def test_a_failed_request_carries_its_error_as_it_was():
 def test_a_failure_without_a_word_is_still_seen_to_be_one():
     (line,) = export([DONE | {"valid": False, "outcome": ERROR}])
     assert line["error"] == {"message": "error"}
+
+
+def test_a_request_longer_than_the_context_says_so():
+    error = '{"message":"maximum context length is 8","type":"Bad Request","code":400}'
+    (line,) = export([DONE | {"outcome": OVERFLOWED, "valid": False, "error": error}])
+    assert line["metadata"]["context_overflow_skip"] is True and line["metadata"]["was_cancelled"] is False
+    assert line["error"]["code"] == 400
 
 
 def test_a_cancelled_request_says_when():

@@ -16,7 +16,7 @@ from aiperf_metric_tokens import OutputSequenceLength
 from aiperf_metric_trees import InteractivityP75, InteractivityP90, LatencyPerToken, StartLag, TreeMetrics, gathering
 
 _MS = 1e6
-GOOD, FAILED, ABORTED = 0.0, 1.0, 3.0
+GOOD, FAILED, ABORTED, OVERFLOWED = 0.0, 1.0, 3.0, 8.0
 
 
 def planned(*, fork: bool = False) -> PlannedTree:
@@ -96,6 +96,7 @@ def test_planned_times_are_on_the_critical_path_with_tools(tmp_path: Path) -> No
     ((*WHOLE[:-1], (0, 2, 50, 55, ABORTED)), "cut"),
     ((*WHOLE[:3], (1, 1, 20, 40, FAILED), *WHOLE[4:]), "failed"),
     (((0, 0, 0, 10), (1, 0, 10, 20, FAILED), (2, 0, 10, 30), (2, 1, 30, 35), (0, 1, 35, 50), (0, 2, 50, 60)), "failed"),
+    (((0, 0, 0, 10), (1, 0, 10, 20, OVERFLOWED), *WHOLE[2:3], *WHOLE[4:]), "failed"),
     (((0, 0, 0, 10), (1, 0, 10, 20), (1, 1, 20, 40)), "cut"),  # y never began
     (((0, 1, 40, 50), (0, 2, 50, 60)), "resumed"),
     (((1, 1, 20, 40), (2, 1, 30, 35), (0, 1, 40, 50), (0, 2, 50, 60)), "resumed"),

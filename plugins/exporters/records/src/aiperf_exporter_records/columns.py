@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 from aiperf import Column, Ragged, RecordBatch, Target, Unit
-from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
+from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES, OVERFLOWED
 from aiperf.sdk.columns import REPEAT, Floats, reconnects
 from msgspec.structs import astuple
 
@@ -78,9 +78,8 @@ class Listed(NamedTuple):
 
 
 def listed(batch: RecordBatch) -> Listed:
-    """The batch's requests that were answered, failed or were cancelled."""
-    outcome = batch["outcome"]
-    rows = np.flatnonzero((outcome == COMPLETED) | (outcome == ERROR) | (outcome == CANCELLED))
+    """The batch's requests that were answered, failed, were cancelled or were longer than the model's context."""
+    rows = np.flatnonzero(np.isin(batch["outcome"], (COMPLETED, ERROR, CANCELLED, OVERFLOWED)))
     values, bounds = batch.values, {tag: astuple(parts) for tag, parts in batch.bounds.items()}
     # Made anew per batch, at 0.1 ms: a metric may have been switched off since the last one.
     tags = [tag for tag in _ordered(batch.metrics) if tag in values]
@@ -138,7 +137,7 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
         "phase_name": Words(phases, target.phases),
         "phase_kind": kinds,
         "was_cancelled": Flags(cancelled),
-        "context_overflow_skip": Flags(np.zeros(count, dtype=bool)),
+        "context_overflow_skip": Flags(batch["outcome"] == OVERFLOWED),
         "agent_depth": Numbers(batch["depth"] if trees else np.zeros(count)),
         "due_ns": Numbers(due, True),
         "request_ack_ns": Numbers(ack, True),
