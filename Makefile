@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 
 REFERENCE ?= $(VENV)-reference
+NIGHTLY ?= $(VENV)-nightly
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 PACKAGES := core templates suite $(patsubst %/pyproject.toml,%,$(sort $(wildcard libraries/*/pyproject.toml plugins/*/*/pyproject.toml)))
@@ -60,7 +61,13 @@ differential: $(VENV)/.installed-tests
 	    latex2sympy2-extended==1.0.6 && \
 	  $(REFERENCE)/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps lighteval==0.13.0; } || \
 	  echo "make: the reference can't be installed in $(REFERENCE) with all that it needs: tests without it are skipped" >&2
-	@AIPERF_REFERENCE="$${AIPERF_REFERENCE:-$$(test -x $(REFERENCE)/bin/aiperf && echo $(abspath $(REFERENCE))/bin/aiperf)}" \
+	@test -n "$$AIPERF_NIGHTLY" || $(NIGHTLY)/bin/python -c 'import aiperf' 2>/dev/null || { \
+	  $(PYTHON) -m venv $(NIGHTLY) && \
+	  $(NIGHTLY)/bin/python -m pip --quiet --disable-pip-version-check --no-input install \
+	    aiperf-nightly==0.13.0.dev20261023; } || \
+	  echo "make: the nightly build can't be installed in $(NIGHTLY): tests without it are skipped" >&2
+	@AIPERF_NIGHTLY="$${AIPERF_NIGHTLY:-$$(test -x $(NIGHTLY)/bin/aiperf && echo $(abspath $(NIGHTLY))/bin/aiperf)}" \
+	AIPERF_REFERENCE="$${AIPERF_REFERENCE:-$$(test -x $(REFERENCE)/bin/aiperf && echo $(abspath $(REFERENCE))/bin/aiperf)}" \
 	  $(BIN)/python -m pytest -q -rs tests/differential
 
 check: $(VENV)/.installed-tests
@@ -83,7 +90,7 @@ bench: $(VENV)/.installed-tests
 	$(BIN)/python benchmarks/bench.py
 
 clean:
-	rm -rf $(VENV) $(REFERENCE) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts benchmarks/out benchmarks/truthd/truthd benchmarks/truthd/sender
+	rm -rf $(VENV) $(REFERENCE) $(NIGHTLY) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts benchmarks/out benchmarks/truthd/truthd benchmarks/truthd/sender
 
 # Every package is installed editable, with the versions of constraints.txt.  The build backends come first and are shared:
 # an environment of its own for each of the packages would take minutes.  uv_build looks for its own program in PATH.

@@ -111,16 +111,16 @@ def prompts_of(turns: list[dict[str, Any]]) -> list[list[tuple[str, str]]]:
     return prompts
 
 
-def test_the_same_conversations_start(read):
+def test_the_same_conversations_start(read: tuple[Any, Any]) -> None:
     theirs, ours = read
     assert sorted(one["id"] for one in theirs) == sorted(stream.id for one in ours for stream, _ in by_stream(one))
     assert [one["id"] for one in theirs if one["parent"] is None] == [one.id for one in ours]
 
 
-def test_prompts_have_the_same_messages_and_equal_texts_where_theirs_are(read):
+def test_prompts_have_the_same_messages_and_equal_texts_where_theirs_are(read: tuple[Any, Any]) -> None:
     theirs, ours = read
     known = {one["id"]: one for one in theirs}
-    differing = []
+    differing: list[tuple[Any, ...]] = []
     for conversation in ours:
         there: dict[str, str] = {}
         here: dict[str, str] = {}
@@ -137,7 +137,7 @@ def test_prompts_have_the_same_messages_and_equal_texts_where_theirs_are(read):
     assert differing == []
 
 
-def test_turns_have_the_same_lengths_delays_and_hits(read):
+def test_turns_have_the_same_lengths_delays_and_hits(read: tuple[Any, Any]) -> None:
     theirs, ours = read
     known = {one["id"]: one["turns"] for one in theirs}
     for conversation in ours:
@@ -150,7 +150,7 @@ def test_turns_have_the_same_lengths_delays_and_hits(read):
                 assert mine.timestamp_ms == pytest.approx(its["timestamp"])
 
 
-def test_children_start_and_join_at_the_same_turns(read):
+def test_children_start_and_join_at_the_same_turns(read: tuple[Any, Any]) -> None:
     theirs, ours = read
     known = {one["id"]: one for one in theirs}
     for conversation in ours:
