@@ -590,6 +590,23 @@ HELD = {
         "test_dataset_tracelab.py::test_results_tell_what_was_found_also_from_the_index",
         "test_dataset_tracelab.py::test_a_worker_at_the_time_of_its_answer_is_joined_later",
     ),
+    "block size of `weka_trace`": ("test_dataset_weka_trace.py::test_blocks_have_the_size_of_their_trace",),
+    "a prompt of `weka_trace` whose last block is recorded in part": (
+        "test_dataset_weka_trace.py::test_a_block_in_part_is_whole_in_the_next_prompt",
+    ),
+    "`weka_trace` in JSON lines, compressed, or in a directory of such files": (
+        "test_dataset_weka_trace.py::test_a_directory_and_a_file_of_one_trace_are_read",
+    ),
+    "trace ids with `::`": ("test_dataset_weka_trace.py::test_what_is_wrong_is_named_with_its_place",),
+    "first prompt of a child, repeated turns, times of subagents": (
+        "test_agents_of_traces.py::test_a_child_keeps_the_messages_that_it_shares",
+        "test_dataset_weka_trace.py::test_a_repeated_request_sends_its_prompt_again",
+        "test_dataset_weka_trace.py::test_times_of_subagents_have_one_clock",
+    ),
+    "start with recorded agents": (
+        "test_dataset_weka_trace.py::test_later_runs_begin_with_the_index",
+        "test_growing_store.py::test_trees_are_known_before_they_are_made",
+    ),
     "rows of `burst_gpt_trace` that can't be sent": (
         "test_dataset_burst_gpt_trace.py::test_rows_that_cannot_be_sent_are_counted",
     ),

@@ -85,6 +85,17 @@ def test_prompts_have_their_tokens_and_equal_blocks_equal_texts(tmp_path):
     assert texts[2][:256] == texts[1][:256] and texts[4][128:192] != texts[1][128:192]
 
 
+def test_a_block_in_part_is_whole_in_the_next_prompt(tmp_path):
+    (conversation,) = read(tmp_path, trace(call(0, [1, 2, 3], 150), call(5, [1, 2, 3, 4], 256)))
+    assert [tokens_of(conversation, index) for index in range(2)] == [150, 256]
+
+
+def test_a_repeated_request_sends_its_prompt_again(tmp_path):
+    (conversation,) = read(tmp_path, trace(call(0, [1], 64), call(5, [1, 2, 3], 200), call(9, [1, 2, 3], 200)))
+    assert conversation.messages(2) == conversation.messages(1)
+    assert (conversation.turns[2].reset, len(conversation.turns[2].before)) == (True, 2)
+
+
 def test_traces_with_the_same_ids_have_other_texts(tmp_path):
     one, other = read(tmp_path, trace(call(0, [1])), trace(call(0, [1]), name="u"))
     assert one.turns[0].text != other.turns[0].text
