@@ -136,6 +136,7 @@ def _request_timeline(preset: Preset, runs: Sequence[PlotRun]) -> Figure | None:
     run = first_repeat(runs[0])
     starts, ends, waits = (run.column(name) for name in (START, END, _TTFT))
     rows = known(starts, ends, waits)
+    rows = rows[ends[rows] >= starts[rows]]
     if not len(rows):
         return None
     rows = rows[np.argsort(starts[rows], kind="stable")]
@@ -144,7 +145,7 @@ def _request_timeline(preset: Preset, runs: Sequence[PlotRun]) -> Figure | None:
     notes = () if step == 1 else (f"every {step}. request by its start: {len(picked):,} of {len(rows):,}",)
     begin = float(starts[rows[0]])
     at, until = since(starts[picked], begin), since(ends[picked], begin)
-    first = np.minimum(at + waits[picked] / 1e3, until)
+    first = np.clip(at + waits[picked] / 1e3, at, until)
     lanes = tuple(Lane(f"{number + 1}") for number in range(0, len(rows), step))
     title = _titled(preset, "Requests, each with the time to its first token and its generation")
     places = np.arange(float(len(picked)))

@@ -207,7 +207,10 @@ class FinishedRun(PlotRun):
         """
         path = self.target.file("timeslices.json")
         try:
-            return list(json.loads(path.read_bytes())["timeslices"]) if path.is_file() else []
+            found = list(json.loads(path.read_bytes())["timeslices"]) if path.is_file() else []
+            if not all(isinstance(each[end], int) for each in found for end in ("start_ns", "end_ns")):
+                raise ValueError("a slice has no whole start_ns and end_ns")
+            return found
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise AiperfError(f"{path} can't be read: {error}") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aiperf import AiperfError, Figure, Plot, PlotRun
 from aiperf.sdk.figures import reduced
@@ -36,7 +36,8 @@ class Drawing:
     def _readable(self, run: PlotRun, columns: Sequence[str] | dict[str, None]) -> bool:
         """Whether the summary, and the columns, of a run can be read."""
         try:
-            _ = run.summary
+            if (section := _misshapen(run)) is not None:
+                raise AiperfError(f"{section} in its summary is not in the form that this program and the reference write")
             for name in list(columns)[:1]:  # all are read with the first
                 run.column(name)
         except AiperfError as error:
@@ -74,6 +75,16 @@ class Drawing:
             of = counted(self.runs)
             self.failures.append(f"the plot {name} finds nothing to show in {of}: the numbers it reads are not there")
         return None
+
+
+def _misshapen(run: PlotRun) -> str | None:
+    """The first section of the summary that readers count on and that has another form."""
+    summary = run.summary
+    for name in ("input_config", "measurement", "telemetry_data"):
+        if not isinstance(summary.get(name, {}), Mapping):
+            return name
+    phases = summary.get("input_config", {}).get("phases", [])
+    return None if isinstance(phases, list) and all(isinstance(each, Mapping) for each in phases) else "input_config.phases"
 
 
 def _told(error: AiperfError) -> str:

@@ -133,6 +133,7 @@ class RequestTimeline(Plot):
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         starts, ends, waits = (first_repeat(runs[0]).column(name) for name in self.columns)
         rows = known(starts, ends, waits)
+        rows = rows[ends[rows] >= starts[rows]]
         rows = rows[np.argsort(starts[rows], kind="stable")]
         if not len(rows):
             return None
@@ -140,7 +141,7 @@ class RequestTimeline(Plot):
         notes = () if len(picked) == len(rows) else (f"the first {len(picked):,} of {len(rows):,} requests",)
         begin = float(starts[picked[0]])
         at, until = since(starts[picked], begin), since(ends[picked], begin)
-        first = np.minimum(at + waits[picked] / 1e3, until)
+        first = np.clip(at + waits[picked] / 1e3, at, until)
         places = slots(at, until)
         lanes = tuple(Lane(f"{number + 1}") for number in range(int(places.max()) + 1))
         return timeline(self.title, at, first, until, places.astype(np.float64), lanes, "slot", notes, picked)

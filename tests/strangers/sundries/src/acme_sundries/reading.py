@@ -74,8 +74,13 @@ class Odometer(Plot):
 
     def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
         ends = {run.label: np.sort(run.column("request_end_ns")) / 1e9 for run in runs}
-        series = [PlotSeries(name, at - at[0], np.arange(1.0, len(at) + 1), "steps") for name, at in ends.items() if len(at)]
-        return Figure(self.title, Axis("time (s)"), Axis("requests"), tuple(series)) if series else None
+        series = [
+            PlotSeries(name, at - at[0], np.arange(1.0, len(at) + 1), "steps", points="request")
+            for name, at in ends.items() if len(at)
+        ]  # fmt: skip
+        slices = {run.label: len(run.slices()) for run in runs}
+        notes = tuple(f"{name} has {count} slices" for name, count in slices.items() if count)
+        return Figure(self.title, Axis("time (s)"), Axis("requests"), tuple(series), notes=notes) if series else None
 
 
 class Greet(Command):
