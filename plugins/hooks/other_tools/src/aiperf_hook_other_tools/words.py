@@ -102,12 +102,6 @@ LATER_OPTIONS = {
         " --degradation-stat --isl-osl-pairs --concurrency-min --concurrency-max --concurrency-steps --isl-min --isl-max"
         " --isl-steps --osl-min --osl-max --osl-steps",
     ),
-    **_later(
-        "the replay of agents' traces",
-        "--agentic-cache-warmup-duration --agentic-warmup-grace-period --burst-phase-starts"
-        " --trajectory-start-min-ratio --trajectory-start-max-ratio --trace-idle-gap-cap-seconds --system-idle-gap-cap-seconds"
-        " --allow-dataset-wrap --warmup-requests-per-lane",
-    ),
     **_each("--auto-plot --plot-required", f"pictures at the end of a run: {LATER}; aiperf plot draws them of any run"),
 }  # fmt: skip
 """Options of the reference for which no package is there yet."""
