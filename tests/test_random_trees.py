@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiperf.sdk.driver import Driver
 from aiperf.sdk.trees import Stream
+from aiperf_driver_agentic.driver import AgenticDriver
 from aiperf_driver_standard.tree_drivers import BurstTrees, PacedTrees, SessionTrees
 from aiperf_testing.random_trees import HandClock, TreeJudge, play_random_trees, random_tree
 from hypothesis import HealthCheck, given, settings
@@ -22,14 +23,14 @@ A_RUN = 4
 @settings(max_examples=TREES // A_RUN, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.randoms(use_true_random=False).map(random_tree), min_size=A_RUN, max_size=A_RUN), st.integers(0, 1 << 32),
-    st.sampled_from([BurstTrees, PacedTrees, SessionTrees]), st.integers(1, 3), st.sampled_from([0.0, 0.3]),
+    st.sampled_from([BurstTrees, PacedTrees, SessionTrees, AgenticDriver]), st.integers(1, 3), st.sampled_from([0.0, 0.3]),
 )  # fmt: skip
 def test_any_tree_is_sent_in_order_and_none_is_forgotten(
     entries: list[tuple[Stream, ...]], seed: int, kind: type[Driver[Any]], slots: int, failing: float
 ) -> None:
     clock = HandClock()
     with pytest.MonkeyPatch.context() as patch:
-        clock.rules(patch, "aiperf_driver_standard")
+        clock.rules(patch, kind.__module__.partition(".")[0])
         judge = TreeJudge(random.Random(seed), clock, entries, failing, waits=True)
         play_random_trees(kind, judge, A_RUN, slots=slots, session_count=A_RUN, starts=kind is SessionTrees)
     assert len(judge.sent) == A_RUN

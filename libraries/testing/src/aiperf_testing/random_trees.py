@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext, Session
+from aiperf.sdk.driver import ARRIVALS, NOTES, SESSIONS, Driver, DriverContext, Session
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.trees import Branch, Pause, Stream, TreeBuilder
 from aiperf.worker.slots import LocalCounter, LocalSlots, SlotGate
+from msgspec.structs import replace
 
 _MS = 1_000_000
 _MOST_STREAMS = 24
@@ -226,7 +227,8 @@ class TreeJudge:
 def play_random_trees(kind: Any, judge: TreeJudge, count: int, *, slots: int = 2, **limits: Any) -> TreeJudge:
     """A phase of *count* trees behind so many session slots, to its end.
 
-    *kind*: class of the driver, without options; its ``over(root)`` is called where a tree ends.  *limits*: of the phase.
+    *kind*: class of the driver, without options.  It tells of a tree's end by its ``over(root)``, or else by the event
+    ``tree_end``.  *limits*: of the phase.
     """
     asyncio.run(_play(kind, judge, count, slots, limits))
     return judge
@@ -234,15 +236,24 @@ def play_random_trees(kind: Any, judge: TreeJudge, count: int, *, slots: int = 2
 
 async def _play(kind: Any, judge: TreeJudge, count: int, slots: int, limits: dict[str, Any]) -> None:
     over: list[int] = []
-    driver = judge.driver = kind(None, _context(judge, count, slots, limits))
-    free = driver.over
 
-    def ended(root: Session) -> None:
-        judge.live.discard(root.number)
-        over.append(root.number)
-        free(root)
+    def ended(number: int) -> None:
+        judge.live.discard(number)
+        over.append(number)
 
-    driver.over = ended
+    def told(event: dict[str, Any]) -> None:
+        if event["event"] == "tree_end":
+            ended(event["session"])
+
+    driver = judge.driver = kind(None, replace(_context(judge, count, slots, limits), tell=told))
+    if hasattr(driver, "over"):
+        free = driver.over
+
+        def freed(root: Session) -> None:
+            ended(root.number)
+            free(root)
+
+        driver.over = freed
     driver.begin(judge.clock.now)
     judge.run(lambda: driver.complete)
     assert len(over) == len(set(over)), "a tree ended twice"
@@ -264,6 +275,6 @@ def _context(judge: TreeJudge, count: int, slots: int, limits: dict[str, Any]) -
     return DriverContext(
         phase, judge, SlotGate(LocalSlots(slots), LocalSlots(_PREFILLS)), loop=asyncio.get_running_loop(),
         timer=lambda call: HandTimer(judge.clock, call), arrival_numbers=LocalCounter(cells, ARRIVALS),
-        session_numbers=LocalCounter(cells, SESSIONS), progress=[0, 0], due=memoryview(due if starts else ticks),
-        sessions=memoryview(rows), max_turns=max(totals), share=slots,
+        session_numbers=LocalCounter(cells, SESSIONS), progress=[0, 0], notes=[[0] * NOTES],
+        due=memoryview(due if starts else ticks), sessions=memoryview(rows), max_turns=max(totals), share=slots,
     )  # fmt: skip
