@@ -17,7 +17,7 @@ from aiperf_painting.styles import Style, Theme, name_of
 _FEW_POINTS = 60
 """Of a joined curve, each of which is marked."""
 _MOST_HATCHED = 60
-"""Lanes whose bars are high enough for hatches."""
+"""Lanes whose bars are high enough for hatches and edges."""
 _LANE = 0.4
 """Half the height of a bar in a lane."""
 
@@ -124,6 +124,11 @@ def _cells(axes: Axes, series: PlotSeries, theme: Theme) -> None:
 
 def _lanes(axes: Axes, series: PlotSeries, style: Style, theme: Theme) -> Patch:
     assert series.x_low is not None and series.x_high is not None
-    look = style if series.y.max() < _MOST_HATCHED else style._replace(hatch="")
-    axes.add_collection(_boxes(series.x_low, series.x_high, series.y - _LANE, series.y + _LANE, look, theme), autolim=True)
+    many = bool(series.y.max() >= _MOST_HATCHED)
+    look = style._replace(hatch="") if many else style
+    half = 0.5 if many else _LANE
+    boxes = _boxes(series.x_low, series.x_high, series.y - half, series.y + half, look, theme)
+    if many:
+        boxes.set_linewidth(0)
+    axes.add_collection(boxes, autolim=True)
     return _patch(look, theme)

@@ -26,9 +26,11 @@ _MOST_INSIDE = 4
 """Names of a legend that stands among the data; longer ones stand beside it."""
 _MOST_BESIDE = 26
 """Characters of the names of a legend that stands beside the data; with longer ones it stands above."""
-_MOST_LANES = 30
-"""Lanes whose names stand beside them; of more, each second, third, … has one."""
-_CHARACTERS_PER_INCH = 16.5
+_LANES_PER_INCH = 3.5
+"""Lanes of a picture whose names stand beside them, by its height; of more, each second, third, … has one."""
+_WIDE_INCHES = 8.0
+"""Width from which there is room for a legend beside the data."""
+_CHARACTERS_PER_INCH = 15.3
 """Of a line of the caption, at its size."""
 _UP_CHARACTERS = 56
 """Of a line of the label of y."""
@@ -141,7 +143,9 @@ def _dress_y(axes: Axes, axis: Axis, series: Sequence[PlotSeries], look: Theme) 
 
 def _dress_lanes(axes: Axes, figure: Figure) -> None:
     count = len(figure.lanes)
-    step = -(-count // _MOST_LANES)
+    canvas = axes.get_figure()
+    assert canvas is not None  # these axes are part of one
+    step = -(-count // max(1, int(_LANES_PER_INCH * canvas.bbox.height / canvas.dpi)))
     axes.set_ylim(count - 0.5, -0.5)
     places = range(0, count, step)
     axes.set_yticks([*places])
@@ -215,10 +219,12 @@ def _name(axes: Axes, figure: Figure, handles: Sequence[Any], look: Theme) -> No
         labels[-1] = f"{labels[-1]} and {rest} more"
     solid = any(series.kind in ("bar", "lanes") for series in figure.series)
     outside = len(named) > _MOST_INSIDE or solid or figure.y2 is not None or sum(map(len, labels)) > 160
-    beside = max(map(len, labels)) <= _MOST_BESIDE
+    canvas = axes.get_figure()
+    assert canvas is not None  # these axes are part of one
+    beside = max(map(len, labels)) <= _MOST_BESIDE and canvas.bbox.width / canvas.dpi >= _WIDE_INCHES
     above = {"loc": "outside upper left", "ncols": _columns(labels)}
     place: dict[str, Any] = {"loc": "best"} if not outside else {"loc": "outside right upper"} if beside else above
-    holder: Any = axes.get_figure() if outside else axes
+    holder: Any = canvas if outside else axes
     legend = holder.legend(
         [handle for handle, _ in named[:_MOST_NAMES]], labels, fontsize=8 if outside else 9, facecolor=look.paper,
         edgecolor="none", framealpha=0.85, **place,
