@@ -31,6 +31,7 @@ from aiperf_testing.hooks import HooksContract
 from aiperf_testing.manifests import check_row
 from aiperf_testing.metrics import AnalysisContract, MetricContract, MetricFamilyContract, RunMetricContract
 from aiperf_testing.pipeline import cycle_message
+from aiperf_testing.scenarios import ScenarioContract
 from aiperf_testing.schedules import ScheduleContract
 from aiperf_testing.studies import StudyExporterContract, sample_study
 from aiperf_testing.summaries import SummaryExporterContract, sample_summary
@@ -236,6 +237,11 @@ def _tables(subject: Subject) -> Made:
     return TablesContract, {"tables": subject.plugin, "options": subject.options(), "cases": Material()}
 
 
+def _scenario(subject: Subject) -> Made:
+    author = {name: Material() for name in ("plans", "cases")}
+    return ScenarioContract, {"scenario": subject.plugin, "options": subject.options(), **author}
+
+
 def _configuration(subject: Subject) -> Made:
     author: dict[str, Any] = {name: Material() for name in ("example", "sets", "mistake")}
     return ConfigurationContract, {"configuration": subject.plugin, **author}
@@ -270,6 +276,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "transports": _transport,
         "verdicts": _verdict,
         "tables": _tables,
+        "scenarios": _scenario,
         "configurations": _configuration,
         "hooks": _as(HooksContract, "hooks"),
     }

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from aiperf import Evidence, Plan
-from aiperf.sdk.scenario import AskedSettings, BenchmarkScenario, Conflict, Filling, ScenarioVerdict
+from aiperf.sdk.scenario import (
+    AskedSettings,
+    BenchmarkScenario,
+    Conflict,
+    Filling,
+    ScenarioVerdict,
+)
 
 SHORTEST_S = 60
 
