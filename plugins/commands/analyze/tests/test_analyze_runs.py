@@ -161,6 +161,8 @@ def test_names_are_texts_and_no_markup(tmp_path: Path) -> None:
     page = (tmp_path / "swim_lane.html").read_text()
     assert "<script>alert" not in page and "\x07" not in page and "&lt;script&gt;alert(1)" in page
     assert "prefers-color-scheme: dark" in page
+    assert "translate(${left} 0) scale(${zoom} 1)" in page and re.search(r"\[left, plot, right\] = \[\d+, \d+, \d+\]", page)
+    assert "@" not in re.sub("@media", "", page), "something was not filled in"
     assert not re.search(r"""(?:src|href)\s*=|@import|url\(""", page), "the page asks for another file"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -40,10 +41,11 @@ class SwimLane(Command[SwimLaneOptions]):
 
 def _page(label: str, picture: str) -> str:
     page = files("aiperf_command_analyze").joinpath("swim_lane.html").read_text()
-    filled = {"left": str(LEFT_PX), "plot": str(PLOT_PX), "right": str(RIGHT_PX), "title": clean(f"Sessions of {label}")}
-    for name, value in filled.items():
-        page = page.replace(f"{{{name}}}", value)
-    return page.replace("{svg}", picture.strip())
+    filled = {
+        "left": str(LEFT_PX), "plot": str(PLOT_PX), "right": str(RIGHT_PX), "title": clean(f"Sessions of {label}"),
+        "svg": picture.strip(),
+    }  # fmt: skip
+    return re.sub("@(left|plot|right|title|svg)@", lambda found: filled[found[1]], page)  # at once: a title may have any text
 
 
 def _marks(run: FinishedRun, options: SwimLaneOptions) -> Marks:

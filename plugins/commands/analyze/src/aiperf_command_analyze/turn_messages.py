@@ -37,4 +37,4 @@ def page(title: str, messages: Messages) -> str:
     """The page: the messages are data in it, packed, and no markup."""
     packed = base64.b64encode(gzip.compress(msgspec.json.encode(messages), mtime=0)).decode()
     text = files("aiperf_command_analyze").joinpath("turn_messages.html").read_text()
-    return text.replace("{title}", clean(title)).replace("{packed}", packed)
+    return text.replace("@packed@", packed).replace("@title@", clean(title))
