@@ -8,6 +8,7 @@ from package registries, in these versions; models are made here, because hubs n
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import shutil
@@ -229,13 +230,13 @@ def mlserver(kind: str, port: int) -> list[str]:
 
 def node(kind: str, port: int) -> list[str]:
     """Prometheus' exporter of this machine's figures."""
-    return [str(_debian() / "prometheus-node-exporter"), f"--web.listen-address=127.0.0.1:{port}", "--no-collector.systemd"]
+    return [str(_prometheus() / "prometheus-node-exporter"), f"--web.listen-address=127.0.0.1:{port}", "--no-collector.systemd"]
 
 
 def prometheus(kind: str, port: int) -> list[str]:
     """Prometheus, which watches itself."""
     folder = CACHE / "prometheus"
-    programs = _debian()
+    programs = _prometheus()
     (folder / "own.yml").write_text(
         "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: own\n"
         f"  static_configs:\n  - targets: ['127.0.0.1:{port}']\n"
@@ -244,19 +245,39 @@ def prometheus(kind: str, port: int) -> list[str]:
     return [str(programs / "prometheus"), *words, f"--web.listen-address=127.0.0.1:{port}"]
 
 
-def _debian() -> Path:
-    """The folder of Prometheus' programs, unpacked once from Debian's packages.
+def nghttpx(kind: str, port: int) -> list[str]:
+    """A proxy of HTTP/2 before a server of HTTP/1.1; *kind*: that server's port."""
+    packages = ("nghttp2-proxy", "libnghttp2-14", "libev4", "libc-ares2", "libjemalloc2", "libbpf1")
+    program = _debian("nghttpx", packages, "sbin/nghttpx") / "sbin" / "nghttpx"
+    shared = ":".join(str(folder) for folder in sorted((program.parent.parent / "lib").glob("*-linux-gnu")))
+    front, back = f"--frontend=127.0.0.1,{port};no-tls", f"--backend=127.0.0.1,{kind}"
+    return ["env", f"LD_LIBRARY_PATH={shared}", str(program), front, back, "--workers=1", "--no-ocsp"]
+
+
+def microsocks(kind: str, port: int) -> list[str]:
+    """A proxy that speaks SOCKS5."""
+    program = shutil.which("microsocks") or str(_debian("microsocks", ("microsocks",), "bin/microsocks") / "bin" / "microsocks")
+    return [program, "-i", "127.0.0.1", "-p", str(port)]
+
+
+def _prometheus() -> Path:
+    """The folder of Prometheus' programs."""
+    return _debian("prometheus", ("prometheus", "prometheus-node-exporter"), "bin/prometheus") / "bin"
+
+
+def _debian(name: str, packages: tuple[str, ...], program: str) -> Path:
+    """The folder ``usr`` of Debian's packages, unpacked once; *program*: one in it.
 
     Raises:
         UnavailableError: They can't be had.
     """
-    folder = CACHE / "prometheus"
-    programs = folder / "root" / "usr" / "bin"
-    if not (programs / "prometheus").exists():
+    folder = CACHE / name
+    programs = folder / "root" / "usr"
+    if not (programs / program).exists():
         if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
             raise UnavailableError("Debian's packages can't be had without apt-get and dpkg-deb")
         folder.mkdir(parents=True, exist_ok=True)
-        words = ["apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", "prometheus", "prometheus-node-exporter"]
+        words = ["apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", *packages]
         _run(words, "Debian's packages can't be had", cwd=folder)
         for package in folder.glob("*.deb"):
             _run(["dpkg-deb", "-x", str(package), str(folder / "root")], f"{package.name} can't be unpacked")
@@ -284,7 +305,25 @@ class Server:
         return sums
 
 
+class _Local(http.client.HTTPConnection):
+    """A connection to a socket of this machine."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=60)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
 def fetch(url: str, body: bytes | None = None) -> str:
+    if url.startswith("unix://"):
+        path, end, asked = url.removeprefix("unix://").partition(".sock")
+        with contextlib.closing(_Local(path + end)) as local:
+            local.request("GET", asked)
+            return local.getresponse().read().decode()
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
         text: str = answer.read().decode()
@@ -293,20 +332,23 @@ def fetch(url: str, body: bytes | None = None) -> str:
 
 RECIPES: Mapping[str, Callable[[str, int], list[str]]] = {
     "llamacpp": llamacpp, "vllm": vllm, "vllm_grpc": vllm_grpc, "transformers": transformers, "triton": triton,
-    "mlserver": mlserver, "node": node, "prometheus": prometheus,
+    "mlserver": mlserver, "node": node, "prometheus": prometheus, "nghttpx": nghttpx, "microsocks": microsocks,
 }  # fmt: skip
 HEALTH = {
     "triton": "/v2/models/echo_once/ready", "mlserver": "/v2/models/echo/ready", "node": "/metrics", "prometheus": "/-/ready",
 }  # fmt: skip
 """Where a server says that it is up; ``/health`` of the others."""
-WITHOUT_MODELS = frozenset(HEALTH)
-WITHOUT_HTTP = frozenset(("vllm_grpc",))
+PROXIES = frozenset(("nghttpx", "microsocks"))
+WITHOUT_MODELS = frozenset(HEALTH) | PROXIES
+WITHOUT_HTTP = frozenset(("vllm_grpc",)) | PROXIES
 """They are up when their port takes connections."""
+LOCAL = {"llamacpp": "--host", "vllm": "--uds"}
+"""The option that names a socket of this machine, in the place of host and port."""
 
 
 @contextlib.contextmanager
-def running(name: str, kind: str) -> Iterator[Server]:
-    """The server while the block lasts.
+def running(name: str, kind: str, *, local: Path | None = None) -> Iterator[Server]:
+    """The server while the block lasts.  *local*: it listens on this socket of the machine, whose name ends in ``.sock``.
 
     Raises:
         UnavailableError: It can't be had, or doesn't start.
@@ -317,6 +359,9 @@ def running(name: str, kind: str) -> Iterator[Server]:
     if name not in WITHOUT_MODELS:
         models()
     words = RECIPES[name](kind, port)
+    if local is not None:
+        at = words.index("--host")
+        words[at : at + 4] = [LOCAL[name], str(local)]
     (CACHE / "hf" / "hub").mkdir(parents=True, exist_ok=True)
     log = CACHE / f"{name}-{kind}.log"
     with log.open("wb") as file:
@@ -324,7 +369,7 @@ def running(name: str, kind: str) -> Iterator[Server]:
             words, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **QUIET},
             start_new_session=True, cwd=CACHE,
         )  # fmt: skip
-    server = Server(f"http://127.0.0.1:{port}", log)
+    server = Server(f"http://127.0.0.1:{port}" if local is None else f"unix://{local}", log)
     try:
         _await(server, process, None if name in WITHOUT_HTTP else HEALTH.get(name, "/health"))
         yield server
