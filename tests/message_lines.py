@@ -78,7 +78,7 @@ GROUPS: dict[str, tuple[Line, ...]] = {
         Line("profile … -- --concurrency 3", 2, ("'--'", "drop it")),
         Line("profile … --concurrency", 2, ("--concurrency", "needs a value")),
         Line("profile … --concurrency 1 --concurrency 2", 2, ("--concurrency", "multiple times", "keep one")),
-        Line("profile … --streaming false", 2, ("--streaming", "'false'", "leave it out")),
+        Line("profile … --streaming false", 2, ("--streaming", "'false'", "--no-streaming")),
     ),
     "Values": (
         Line("profile … --concurrency 0", 2, ("--concurrency", "0", "at least 1")),
