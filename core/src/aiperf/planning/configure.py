@@ -16,6 +16,7 @@ from aiperf import __version__
 from aiperf.errors import AiperfError, PluginError, UnknownPlugin
 from aiperf.foreign import SAMPLER
 from aiperf.planning import addresses, config_sections, outputs, processes, sources, target
+from aiperf.planning.load_checks import check_drivers
 from aiperf.planning.phases import named_plugins, phases
 from aiperf.planning.problems import Draft, Settings
 from aiperf.planning.scenarios import ruled
@@ -82,6 +83,7 @@ def validated(draft: Draft) -> Parts:
     choice = target.endpoint(draft)
     source = sources.source(draft)
     planned = phases(draft, promoted=sources.promoted(draft, source), once=source.once)
+    check_drivers(draft, {phase.schedule for phase in planned})
     sampling = sources.sampling(draft, source)
     tokenizer, tokenizer_name = sources.tokenizer(draft, choice)
     engine = draft.chosen("engines", draft.kernel.engine, "engine")

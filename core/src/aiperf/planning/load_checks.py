@@ -6,6 +6,7 @@ Which rules hold depends on what the schedule follows, as its manifest declares
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from aiperf.foreign import BURST, FIXED_SCHEDULE, REQUEST_RATE, SAMPLER, SHAPED_ARRIVALS, USER_CENTRIC
@@ -108,6 +109,19 @@ def warms_itself(draft: Draft, schedule: str) -> bool:
     """Whether a warmup belongs to the schedule, as its manifest declares."""
     plugin = draft.registry.find("schedules", schedule)
     return plugin is not None and bool(plugin.capabilities.get("warms"))
+
+
+def check_drivers(draft: Draft, schedules: Collection[str]) -> None:
+    """Refuse what was typed for a driver that serves none of the *schedules*."""
+    flag, settings = draft.flag("scheduling_mode"), draft.settings
+    filled = {each.partition(" ")[0] for each in settings.filled}
+    for driver in draft.registry.all("drivers"):
+        served = driver.capabilities.get("schedule")
+        if served is None or served in schedules:
+            continue
+        for field, typed in settings.typed.items():
+            if field.startswith(f"{driver.key}.") and typed not in filled:
+                draft.refuse_alone(typed, f"{flag} {served}", "it is an option of that mode alone")
 
 
 def selector(draft: Draft, follows: str) -> str:

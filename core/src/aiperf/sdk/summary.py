@@ -115,8 +115,7 @@ class Quantiles(Struct, frozen=True):
 class Arrivals(Struct, frozen=True):
     """Outcomes of the planned arrivals of the profiling phases.
 
-    planned = completed + errors + cut + cancelled + aborted_in_flight + unfinished + damaged + never_sent + unknown.
-    cut: the answer began and broke off; errors has none of these.
+    planned: all ends together.  cut: the answer began and broke off; overflowed: longer than the context; errors has neither.
     damaged: the journal may have lost a part of what was observed.  unknown: they may have been sent.
     held: arrivals that waited, after their due times, for a slot or for the answer before.
     """
@@ -134,6 +133,7 @@ class Arrivals(Struct, frozen=True):
     damaged: int = 0
     unknown: int = 0
     cut: int = 0
+    overflowed: int = 0
 
 
 class Measurement(Struct, frozen=True):

@@ -24,6 +24,7 @@ _MANY = 100
 """From so many different finish reasons on, the summary counts further ones together."""
 _ENDS = (
     "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
+    "overflowed",
 )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from aiperf_command_validate.records import Lines, Records, rising
 
 _TIMES = ("due_ns", "started_ns", "connected_ns", "sent_ns", "sent_end_ns")
 _ANSWER_TIMES = ("started_ns", "first_byte_ns", "last_byte_ns", "ended_ns")
-_RECORDED = ("completed", "error", "cut", "cancelled")
+_RECORDED = ("completed", "error", "cut", "cancelled", "overflowed")
 _ENDS = (
     "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
+    "overflowed",
 )  # fmt: skip
 _WORDS = {"error": "errors", "aborted": "aborted_in_flight"}
 

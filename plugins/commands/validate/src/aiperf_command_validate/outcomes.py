@@ -16,6 +16,7 @@ _ARRIVALS = {
     "aborted_in_flight": ("aborted",),
     "unfinished": ("unfinished",),
     "damaged": ("damaged",),
+    "overflowed": ("overflowed",),
 }
 """The kinds of outcome that each count of arrivals is the sum of."""
 

@@ -22,7 +22,7 @@ from aiperf_driver_agentic.overflow import overflow_words
 from aiperf_driver_agentic.tree import Node
 from aiperf_driver_agentic.warmup import Warmup
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("aiperf.drivers.agentic")
 
 _NS_PER_S = 1_000_000_000
 

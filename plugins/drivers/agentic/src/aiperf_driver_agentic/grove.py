@@ -20,7 +20,7 @@ from aiperf_driver_agentic.tree import MS, Fate, LaneTree, Node
 if TYPE_CHECKING:
     from aiperf_driver_agentic.driver import AgenticDriver
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("aiperf.drivers.agentic")
 
 
 class Grove:

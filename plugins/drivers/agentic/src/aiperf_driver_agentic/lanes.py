@@ -17,7 +17,7 @@ from aiperf_driver_agentic.options import AgenticOptions
 from aiperf_driver_agentic.recording import Recording
 from aiperf_driver_agentic.tree import LaneTree
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("aiperf.drivers.agentic")
 
 
 class Lane:

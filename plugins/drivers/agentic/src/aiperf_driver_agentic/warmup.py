@@ -17,7 +17,7 @@ from aiperf_driver_agentic.tree import Fate, LaneTree, Node
 if TYPE_CHECKING:
     from aiperf_driver_agentic.driver import AgenticDriver
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("aiperf.drivers.agentic")
 
 _NS_PER_S = 1_000_000_000
 _LOOK_NS = 2_000_000

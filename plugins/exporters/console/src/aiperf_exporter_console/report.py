@@ -34,6 +34,7 @@ _RECONNECTED = {
 _READERS = {"compiled": "read by loop and thread", "python": "read by the loop", "mixed": "read with a thread and without"}
 _ENDS = (
     "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
+    "overflowed",
 )  # fmt: skip
 """Outcomes of arrivals, in the order in which they are shown."""
 
@@ -256,7 +257,7 @@ def _spreads(measurement: Measurement) -> list[tuple[str, Quantiles]]:
 def _counts(arrivals: Arrivals) -> list[tuple[str, int]]:
     others = [name for name in arrivals.__struct_fields__ if name not in _ENDS]
     found = [(name, getattr(arrivals, name)) for name in (*others, *_ENDS)]
-    return [(name, count) for name, count in found if count or name not in ("held", "cut", "damaged", "unknown")]
+    return [(name, count) for name, count in found if count or name not in ("held", "cut", "damaged", "unknown", "overflowed")]
 
 
 def _arrivals(arrivals: Arrivals) -> str:

@@ -95,7 +95,9 @@ def _error(one: ErrorCount) -> dict[str, Any]:
 
 def _warmup(phases: tuple[PhaseSummary, ...]) -> dict[str, Any] | None:
     warmup = next((phase for phase in phases if phase.kind == "warmup"), None)
-    return None if warmup is None else statistics(warmup.results)
+    if warmup is None:
+        return None
+    return {tag: stats for tag, stats in statistics(warmup.results).items() if "unit" in stats}  # counts by name are no metrics
 
 
 def _phase(phase: PhaseSummary) -> dict[str, Any]:

@@ -48,14 +48,14 @@ def arrivals(
     """
     by, expected = counts.outcomes, planned(phase)
     sent = sum(by.values())
-    counted = (by.get(outcome, 0) for outcome in ("cut", "cancelled", "aborted", "unfinished", "damaged"))
-    cut, cancelled, aborted, unfinished, damaged = counted
+    counted = (by.get(outcome, 0) for outcome in ("cut", "cancelled", "aborted", "unfinished", "damaged", "overflowed"))
+    cut, cancelled, aborted, unfinished, damaged, overflowed = counted
     rest = 0 if expected is None else max(0, expected - sent)
     late = int((lates.values() > late_ns(phase)).sum()) if lates is not None else 0
     return Arrivals(
         sent + rest, sent, late, counts.valid, counts.failed - cancelled - cut, cancelled, aborted, unfinished,
         held=0 if held is None else held.count, damaged=damaged, cut=cut,
-        never_sent=rest if known else 0, unknown=0 if known else rest,
+        never_sent=rest if known else 0, unknown=0 if known else rest, overflowed=overflowed,
     )  # fmt: skip
 
 

@@ -18,7 +18,9 @@ from msgspec import Struct
 from aiperf_reducer_columns.statistics.fold import add_counts
 from aiperf_reducer_columns.statistics.server_counts import far_prompts, length_shift
 
-KINDS = ("completed", "failed", "cut", "empty", "client_limit", "cancelled", "aborted", "unfinished", "damaged")
+KINDS = (
+    "completed", "failed", "cut", "empty", "client_limit", "cancelled", "aborted", "unfinished", "damaged", "overflowed",
+)  # fmt: skip
 """Outcomes of a request that was sent."""
 FAILED, CUT, EMPTY, CLIENT_LIMIT = 0, 1, 2, 3
 """How a request failed: the column ``fault``."""
@@ -30,6 +32,7 @@ Counts = dict[str, tuple[int, float]]
 
 _KINDS_OF = {
     journal.COMPLETED: 0, journal.ERROR: 1, journal.CANCELLED: 5, journal.ABORTED: 6, journal.UNFINISHED: 7, journal.DAMAGED: 8,
+    journal.OVERFLOWED: 9,
 }  # fmt: skip
 _FAILED_KINDS = ("failed", "cut", "empty", "client_limit", "cancelled")
 _MANY = f"more than {MOST} different "

@@ -1,0 +1,101 @@
+"""Agentic replay in whole runs, judged by what the server saw."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from aiperf_command_simulate.testing import running
+from program import Program
+
+_BLOCK = 64
+
+
+def _request(at_s: float, blocks: list[int], out: int) -> dict[str, Any]:
+    return {"t": at_s, "type": "s", "model": "m", "in": _BLOCK * len(blocks), "out": out, "hash_ids": blocks, "api_time": 0.1}
+
+
+def _traces(folder: Path) -> Path:
+    """The example of the specification (agentic §13), ten times as fast."""
+    folder.mkdir()
+    for trace in range(4):
+        own = trace * 1000
+        rows: list[dict[str, Any]] = [_request(0.4 * turn, list(range(own, own + 2 + turn)), 8) for turn in range(6)]
+        inner = [_request(0.55, [own + 500], 4), _request(0.8, [own + 500, own + 501], 4)]
+        rows.insert(2, {
+            "t": 0.55, "type": "subagent", "agent_id": "a1", "subagent_type": "Explore", "duration_ms": 400,
+            "status": "completed", "models": ["m"], "requests": inner,
+        })  # fmt: skip
+        text = {"id": f"tr{trace}", "models": ["m"], "block_size": _BLOCK, "hash_id_scope": "local", "requests": rows}
+        (folder / f"tr{trace}.json").write_text(json.dumps(text))
+    return folder
+
+
+def _run(tmp_path: Path, *words: str | float | Path, **server: Any) -> tuple[list[dict[str, Any]], Program, Any]:
+    with running(truth_bodies=True, first_token_ms=20, decode_ms=1, decode_batch_us=0, **server) as simulator:
+        program = Program(tmp_path)
+        done = program(
+            "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--ui", "none",
+            "--scheduling-mode", "agentic_replay", "--custom-dataset-type", "weka_trace",
+            "--input-file", _traces(tmp_path / "traces"), "--concurrency", 2, "--random-seed", 42, *words,
+        )  # fmt: skip
+        return simulator.truth()["requests"], program, done
+
+
+def test_lanes_go_on_from_their_cuts_on_two_workers(tmp_path: Path) -> None:
+    seen, program, done = _run(
+        tmp_path, "--warmup-requests-per-lane", 2, "--benchmark-duration", 3, "--cache-bust", "first_turn_prefix",
+        "--workers", 2,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    bodies = [json.loads(one["body"]) for one in seen]
+    warm = [body["max_completion_tokens"] == 1 for body in bodies]
+    assert sum(warm) == 7 and all(warm[:7]), "three primers and two requests more of each lane come first"
+    ids = [one["correlation_id"][19:] for one in seen]
+    tr0, tr1, agent, tr2 = (f"b00{stream}-{tree:012x}" for stream, tree in ((0, 0), (0, 1), (1, 1), (0, 2)))
+    assert ids[:3] == [tr1, agent, tr0]
+    assert sorted(ids[3:7]) == sorted([tr0, tr0, tr1, agent])
+    assert ids[7] == tr2, "the empty lane begins the next trace at once"
+    for identity in (tr1, agent, tr2):
+        lengths = [len(body["messages"]) for body, each in zip(bodies, ids, strict=True) if each == identity]
+        assert lengths == list(range(lengths[0], lengths[0] + len(lengths))), "each request has one message more"
+    trees = defaultdict(set)
+    for body, identity in zip(bodies, ids, strict=True):
+        trees[identity[5:]].add(body["messages"][0]["content"][:18])
+    markers = [marker for found in trees.values() for marker in found]
+    assert all(marker.startswith("[rid:") for marker in markers)
+    assert len(markers) == len(set(markers)) == len(trees), "a tree has one marker, over both phases and all streams"
+    at = {(identity, len(body["messages"])): one for body, identity, one in zip(bodies, ids, seen, strict=True)}
+    waited_ns = at[tr2, 2]["received_mono_ns"] - at[tr2, 1]["last_mono_ns"]
+    assert waited_ns >= 0.299e9, "turn 1 leaves its delay of 0.3 s behind the answer before"
+    records = [line["metadata"] for line in done.lines("profile_export.jsonl")]
+    told = {(line["x_correlation_id"][19:], line["benchmark_phase"]) for line in records}
+    assert {(tr1, "warmup"), (tr1, "profiling"), (tr2, "profiling")} <= told and (tr2, "warmup") not in told
+    assert {line["agent_depth"] for line in records} == {0, 1}
+    assert "lane 1: trace tr1" in done.err + done.out
+    validated = program("validate", done.artifacts)
+    assert validated.code == 0, validated.out
+
+
+def test_an_overflow_is_no_failure_and_ends_its_conversation(tmp_path: Path) -> None:
+    seen, _, done = _run(tmp_path, "--benchmark-duration", 3, "--cache-bust", "first_turn_prefix", max_context=420)
+    assert done.code == 0, done.err
+    refused = [one for one in seen if one["status"] == 400]
+    assert refused
+    ids = [one["correlation_id"] for one in seen]
+    for one in refused:
+        assert one["correlation_id"] not in ids[seen.index(one) + 1 :], "a conversation goes on behind an overflow"
+    summary = done.json()
+    assert summary["outcomes"]["overflowed"] == len(refused)
+    lines = [line["metadata"] for line in done.lines("profile_export.jsonl")]
+    skipped = {line["x_request_id"] for line in lines if line.get("context_overflow_skip")}
+    assert skipped == {one["request_id"] for one in refused}
+
+
+def test_a_server_that_refuses_a_primer_ends_the_run(tmp_path: Path) -> None:
+    seen, _, done = _run(tmp_path, "--benchmark-duration", 3, "--cache-bust", "first_turn_prefix", max_context=100)
+    assert done.code == 1
+    assert "the warmup of lane" in done.err and "trace tr" in done.err
+    assert all(json.loads(one["body"])["max_completion_tokens"] == 1 for one in seen), "nothing is measured"
