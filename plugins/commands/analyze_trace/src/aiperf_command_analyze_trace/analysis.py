@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 import numpy as np
@@ -164,17 +164,16 @@ def _parts(
 
 
 def _ids(rows: list[TraceRow], count: int) -> Keys:
-    if not any(row.scope or isinstance(row.blocks, array) for row in rows):
-        return _keys(chain.from_iterable(row.blocks for row in rows), count)
-    return np.concatenate([_scoped(row) for row in rows])
+    if any(row.scope or isinstance(row.blocks, array) for row in rows):
+        return np.concatenate([_scoped(row) for row in rows])
+    return _keys([row.blocks for row in rows], count)
 
 
-def _keys(blocks: Iterable[int], count: int) -> Keys:
-    ids = list(blocks)
+def _keys(blocks: list[Sequence[int]], count: int) -> Keys:
     try:
-        return np.array(ids, np.int64).view(np.uint64)
+        return np.fromiter(chain.from_iterable(blocks), np.int64, count).view(np.uint64)
     except OverflowError:  # hashes of 64 bits without a sign, or longer
-        return np.fromiter((block & _MASK for block in ids), np.uint64, count)
+        return np.fromiter((block & _MASK for ids in blocks for block in ids), np.uint64, count)
 
 
 def _scoped(row: TraceRow) -> Keys:
@@ -183,7 +182,7 @@ def _scoped(row: TraceRow) -> Keys:
     if isinstance(blocks, array) and blocks.typecode == "q":
         ids: Keys = np.frombuffer(blocks, np.int64).view(np.uint64)
     else:
-        ids = _keys(blocks, len(blocks))
+        ids = _keys([blocks], len(blocks))
     return ids ^ np.uint64(_mixed(row.scope)) if row.scope else ids
 
 
