@@ -130,13 +130,13 @@ def test_every_lock_of_a_line_is_told_at_once(aiperf: Program, simulator: Simula
     words = [word for word in line(R22, aiperf.folder, simulator, benchmark_duration=60) if word != "--unsafe-override"]
     broken = (
         "--no-streaming --extra-inputs ignore_eos:false --ignore-trace-delays --synthesis-max-isl 5000 --cache-bust none"
-        " --inter-turn-delay-cap-seconds 5 --system-idle-gap-cap-seconds 5 --request-rate 5"
+        " --inter-turn-delay-cap-seconds 5 --system-idle-gap-cap-seconds 5"
     )
     done = aiperf(*words, *broken.split())
     assert done.code == 1
     told = list(re.findall(r"error: (--[a-z-]+)", done.err))
     assert told == [
-        "--request-rate", "--no-streaming", "--extra-inputs", "--ignore-trace-delays", "--synthesis-max-isl",
+        "--no-streaming", "--extra-inputs", "--ignore-trace-delays", "--synthesis-max-isl",
         "--hf-weka-dataset", "--cache-bust", "--benchmark-duration", "--inter-turn-delay-cap-seconds",
         "--system-idle-gap-cap-seconds",
     ], done.err  # fmt: skip
@@ -168,6 +168,18 @@ def test_a_run_of_fifteen_minutes_counts(tmp_path: Path) -> None:
     (coverage,) = told["metric_duration_coverage"]
     assert coverage["ttft_ratio"] >= 0.95 and done.json()["runtime_submission_invalid_reasons"] == []
     assert "Scenario inferencex-agentx-mvp: the run counts" in done.out
+
+
+@pytest.mark.long
+def test_too_many_long_contexts_are_a_reason(tmp_path: Path) -> None:
+    with running(first_token_ms=5, decode_ms=1, decode_batch_us=0, max_context=80) as simulator:
+        done = inferencex(
+            tmp_path, simulator, "--unsafe-override", benchmark_duration=5, trajectory_start_max_ratio=0.25,
+            failed_request_threshold=1, warmup_requests_per_lane=1,
+        )  # fmt: skip
+    results = done.json()
+    assert results["metadata"]["submission_invalid_reasons"] == ["unsafe_override", "context_overflow_rate_exceeded"]
+    assert results["context_overflow_count"]["avg"] >= results["skipped_context_overflow_count"]["avg"] > 0
 
 
 @pytest.mark.long

@@ -19,13 +19,12 @@ class AgentX(BenchmarkScenario[None]):
     @classmethod
     def fill(cls, asked: AskedSettings) -> Mapping[str, Filling]:
         filled: dict[str, Filling] = {}
-        if not modes(asked):
-            filled["--scheduling-mode"] = AGENTIC
-        filled |= {
-            "--streaming": True, "--cache-bust": CACHE_BUST, "--benchmark-duration": f"{USUAL_S}",
-            "--trajectory-start-min-ratio": "0", "--trajectory-start-max-ratio": "1",
-            "--system-idle-gap-cap-seconds": f"{SYSTEM_CAP_S}",
-        }  # fmt: skip
+        if not modes(asked):  # the options of lanes are refused in another mode
+            filled = {
+                "--scheduling-mode": AGENTIC, "--trajectory-start-min-ratio": "0", "--trajectory-start-max-ratio": "1",
+                "--system-idle-gap-cap-seconds": f"{SYSTEM_CAP_S}",
+            }  # fmt: skip
+        filled |= {"--streaming": True, "--cache-bust": CACHE_BUST, "--benchmark-duration": f"{USUAL_S}"}
         extra = asked.given("--extra-inputs")
         if extra is None or ignores_end(extra.values) is None:
             filled["--extra-inputs"] = ["ignore_eos:true"]
