@@ -37,7 +37,7 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 def dag(folder: Path) -> Path:
     said = [{"messages": [{"role": "user", "content": text}]} for text in ("plan", "merge", "part")]
-    rows = [[{"session_id": f"r{n}", "turns": [{**said[0], "spawns": [f"c{n}"]}, said[1]]},
+    rows: list[list[dict[str, Any]]] = [[{"session_id": f"r{n}", "turns": [{**said[0], "spawns": [f"c{n}"]}, said[1]]},
              {"session_id": f"c{n}", "turns": [said[2]]}] for n in range(2)]  # fmt: skip
     return lines(folder / "trees.jsonl", [row for pair in rows for row in pair])
 

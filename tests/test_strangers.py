@@ -1088,5 +1088,5 @@ def test_a_bidirectional_call_sends_while_it_reads(aiperf: Program, simulator: S
 
 def test_an_endpoint_of_parts_is_refused_on_transports_without(aiperf: Program) -> None:
     done = aiperf("profile", "--endpoint-type", "dialogue", "--url", "http://127.0.0.1:9", "--transport", "kernel", *RUN)
-    said = "the endpoint type 'dialogue' sends several messages in a request, and the transport 'kernel' can't"
+    said = "requests of the type 'dialogue' to http URLs go through the transport 'http2', and --transport names 'kernel'"
     assert done.code == 1 and said in done.err and "Traceback" not in done.err, done.err

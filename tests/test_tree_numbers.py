@@ -62,11 +62,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def _start(line: dict[str, Any]) -> float:
     """In ms of the day and a bit more: a float has no ns left for the time since 1970."""
-    return line["metadata"]["request_start_ns"] % 10**14 / 1e6
+    return float(line["metadata"]["request_start_ns"] % 10**14 / 1e6)
 
 
 def _end(line: dict[str, Any]) -> float:
-    return line["metadata"]["request_end_ns"] % 10**14 / 1e6
+    return float(line["metadata"]["request_end_ns"] % 10**14 / 1e6)
 
 
 def _path(tree: _Tree, key: _Key, *, planned: bool) -> float:

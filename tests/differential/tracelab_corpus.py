@@ -52,7 +52,7 @@ class RoundFile:
         length = min(most, draw.choice((3.0, 9.999, 10.0, 40.0, 120.0)))
         stamps = {"emitted_at": _stamp(start), "result_at": _stamp(start + length)}
         if codex:
-            calls = [{"tool_name": "spawn_agent", **stamps, "result_at": _stamp(start + 0.02)},
+            calls: list[dict[str, Any]] = [{"tool_name": "spawn_agent", **stamps, "result_at": _stamp(start + 0.02)},
                      {"tool_name": "wait_agent", **stamps}]  # fmt: skip
         else:
             latency_ms = length * 1000 + draw.choice((0, 0.5, 3))

@@ -23,8 +23,8 @@ CHAT = "--endpoint-type chat --streaming --isl 12 --osl 8 --extra-inputs ignore_
 def started(name: str, kind: str = "generate", *, local: Path | None = None) -> Iterator[str]:
     """The URL of a server, or of a simulator, while the block lasts."""
     if name == "simulator":
-        with simulator(models=["tiny-llama"]) as server:
-            yield server.url
+        with simulator(models=["tiny-llama"]) as simulated:
+            yield simulated.url
         return
     try:
         context = running(name, kind, local=local)

@@ -10,6 +10,7 @@ from msgspec import structs
 from aiperf.errors import AiperfError, ConfigError, ConfigErrors, PluginError
 from aiperf.planning import configure
 from aiperf.planning.problems import Draft, Settings
+from aiperf.planning.scenarios import ruled
 from aiperf.registry.third_party import blamed, load
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.planner import PlanEnd, PlannedTrial, Planner
@@ -127,7 +128,7 @@ class Preparation:
         draft = Draft(self._unpiped(self.request.settings_of(cell)), self.request.registry)
         parts = configure.validated(draft)
         if not self.settings or parts.plugins.scenario is not None:
-            plan = configure.ruled(draft, configure.assembled(draft, parts))
+            plan = ruled(draft, configure.assembled(draft, parts))
             draft.refuse_if_any()
             self.plan = self.plan if self.settings else plan
         index = cell.index

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from aiperf_traces.chains import SeamRules
 
-PREFIX = "AIPERF_DATASET_WEKA_"
 _MOST = 1e15
 """The largest number that a variable may have."""
 
@@ -51,22 +50,27 @@ def settings() -> TraceSettings:
     Raises:
         ConfigError: A variable has another value than those that are possible.
     """
-    seams = SeamRules(_number("SEAM_MAX_GAP_SECONDS", 3600.0), _number("SEAM_MIN_OVERLAP_RATIO", 0.5, 1))
+    seams = SeamRules(
+        _number("AIPERF_DATASET_WEKA_SEAM_MAX_GAP_SECONDS", 3600.0),
+        _number("AIPERF_DATASET_WEKA_SEAM_MIN_OVERLAP_RATIO", 0.5, 1),
+    )
     workers = WorkerRules(
-        split=_flag("SPLIT_FLATTENED_AGENTS", True), seams=seams, sidecar_requests=int(_number("AUX_MAX_REQUESTS", 1)),
-        sidecar_share=_number("AUX_ISL_RATIO", 0.10), sidecar_tokens=int(_number("AUX_ISL_FLOOR", 16_384)),
-        other_model=_flag("AUX_CROSS_MODEL", True), summary_output=int(_number("AUX_REDUCTION_OSL_MAX", 4000)),
-        summary_ratio=_number("AUX_REDUCTION_RATIO", 20.0), group=int(_number("WORKER_GROUP_MIN", 3)),
-    )  # fmt: skip
-    return TraceSettings(workers, _flag("TOOL_SHAPED_MESSAGES", False), _flag("FORK_PARENT_MESSAGES", True))
+        split=flag("AIPERF_DATASET_WEKA_SPLIT_FLATTENED_AGENTS", True),
+        seams=seams,
+        sidecar_requests=int(_number("AIPERF_DATASET_WEKA_AUX_MAX_REQUESTS", 1)),
+        sidecar_share=_number("AIPERF_DATASET_WEKA_AUX_ISL_RATIO", 0.10),
+        sidecar_tokens=int(_number("AIPERF_DATASET_WEKA_AUX_ISL_FLOOR", 16_384)),
+        other_model=flag("AIPERF_DATASET_WEKA_AUX_CROSS_MODEL", True),
+        summary_output=int(_number("AIPERF_DATASET_WEKA_AUX_REDUCTION_OSL_MAX", 4000)),
+        summary_ratio=_number("AIPERF_DATASET_WEKA_AUX_REDUCTION_RATIO", 20.0),
+        group=int(_number("AIPERF_DATASET_WEKA_WORKER_GROUP_MIN", 3)),
+    )
+    tool_shaped = flag("AIPERF_DATASET_WEKA_TOOL_SHAPED_MESSAGES", False)
+    return TraceSettings(workers, tool_shaped, flag("AIPERF_DATASET_WEKA_FORK_PARENT_MESSAGES", True))
 
 
 def _number(name: str, default: float, most: float = _MOST) -> float:
-    return number(f"{PREFIX}{name}", 0, most, default)
+    return number(name, 0, most, default)
 
 
-def _flag(name: str, default: bool) -> bool:
-    return flag(f"{PREFIX}{name}", default)
-
-
-__all__ = ["PREFIX", "TraceSettings", "WorkerRules", "settings"]
+__all__ = ["TraceSettings", "WorkerRules", "settings"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
-from aiperf import Column, RawValues, RecordBatch, Result
+from aiperf import Column, RawValues, RecordBatch, Result, Totals
 from aiperf.sdk.raw_values import RawValueCollector
 from aiperf.sdk.trees import Branch, Pause, PlannedTree, Stream, TreeBuilder
 from aiperf.testing import AnalysisContract, MetricContract, check_row, sample_batch
@@ -226,3 +226,29 @@ def test_a_latency_without_tokens_or_prompt_counts_nowhere() -> None:
     }  # fmt: skip
     found = LatencyPerToken().column(RecordBatch(columns, np.ones(4, bool)))
     assert np.array_equal(found, [0.5, np.nan, np.nan, np.nan], equal_nan=True)
+
+
+class _PerToken:
+    """Totals of a run whose slow tail takes 0.5 s a token at p75, and 0.8 s at p90."""
+
+    def statistic(self, tag: str, name: str) -> float | None:
+        return {"p75": 0.5, "p90": 0.8}.get(name) if tag == "latency_per_token" else None
+
+
+WORKED = {
+    "latency_per_token": 0.25,  # 2 s, 8 tokens
+    "start_lag": 3 * _MS,
+    "e2e_normalized_interactivity_p75": 2.0,
+    "e2e_normalized_interactivity_p90": 1.25,
+}
+
+
+def test_each_metric_has_its_value() -> None:
+    columns: dict[str, Column] = {name: np.array([value]) for name, value in {
+        "request_latency": 2e9, "output_sequence_length": 8.0, "first_token_ns": 1.0, "started_ns": 0.0, "input_tokens": 4.0,
+        "stream": 0.0, "due_ns": 2 * _MS, "sent_ns": 5 * _MS,
+    }.items()}  # fmt: skip
+    batch, totals = RecordBatch(columns, np.ones(1, bool)), cast("Totals", _PerToken())
+    found = {kind.tag: kind().column(batch)[0] for kind in (LatencyPerToken, StartLag)}
+    found |= {kind.tag: kind().number(totals) for kind in (InteractivityP75, InteractivityP90)}
+    assert found == WORKED

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from aiperf import AiperfError, Command, Figure, Plot, PlotRun, UsageError
+from aiperf import AiperfError, Command, Figure, Plot, PlotRun, PluginError, UsageError
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.plot import checked
 from aiperf.sdk.registry import canonical
@@ -30,16 +31,19 @@ class PlotCommand(Command[PlotOptions]):
         paths = [*map(Path, words), *options.paths] or [Path(_DEFAULT)]
         size_of(options.size)
         plugin_options = self.plugin_options or PluginOptions(self.registry, {}, {})
+        broken: list[str] = []
         if options.config is None:
-            plots, runs = _wanted(plugin_options, options.only), open_cells(paths)
+            plots, runs = _wanted(plugin_options, options.only, broken), open_cells(paths)
         else:
             from aiperf_command_plot.configured import chosen, read
 
             file, runs = read(options.config), open_cells(paths)
             file.classify(runs)
-            plots = chosen(file, len(runs), options.only, lambda names: _wanted(plugin_options, names, "--only or --config"))
+            installed = partial(_wanted, plugin_options, broken=broken, option="--only or --config")
+            plots = chosen(file, len(runs), options.only, installed)
         asked = bool(options.only) or options.config is not None
         drawing = Drawing(runs, asked=asked, verbose=options.verbose)
+        drawing.failures += broken
         figures = drawing.figures(plots)
         if options.as_json:
             from aiperf_command_plot.numbers import as_json
@@ -65,8 +69,12 @@ class PlotCommand(Command[PlotOptions]):
         return path
 
 
-def _wanted(plugin_options: PluginOptions, only: Sequence[str], option: str = "--only") -> list[tuple[str, str, Plot]]:
+def _wanted(
+    plugin_options: PluginOptions, only: Sequence[str], broken: list[str], option: str = "--only"
+) -> list[tuple[str, str, Plot]]:  # fmt: skip
     """Name, package and plot of what is to be drawn.  option: where *only* comes from.
+
+    broken: gets a sentence for each plot that nobody asked for by name and that can't be imported.
 
     Raises:
         UsageError: None is installed.
@@ -82,8 +90,17 @@ def _wanted(plugin_options: PluginOptions, only: Sequence[str], option: str = "-
     except AiperfError as error:
         error.message = f"{option}: {error.message}"
         raise
-    made = ((name, registry.load("plots", name)(plugin_options.options.get(f"plots:{name}"))) for name in names)
-    return [(name, registry.descriptor("plots", name).package, plot) for name, plot in made]
+    made: list[tuple[str, str, Plot]] = []
+    for name in names:
+        try:
+            plot = registry.load("plots", name)(plugin_options.options.get(f"plots:{name}"))
+        except PluginError as error:
+            if only:
+                raise
+            broken.append(error.message)
+        else:
+            made.append((name, registry.descriptor("plots", name).package, plot))
+    return made
 
 
 __all__ = ["PlotCommand"]
