@@ -196,7 +196,8 @@ def test_help_of_profile_has_every_option_once_under_its_heading(run: Any, regis
         assert sum(f"  {', '.join(spec.flags)}".rstrip() in line for line in out.splitlines()) >= 1, spec.flags
     assert out.count("  --isl INT") == 1
     headings = [line[:-1] for line in out.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    assert headings == ["Endpoint", "Load", "Input", "Warmup", "Output", "Tokenizer", "Connection", "Prompt", "Synthetic",
+    assert headings == ["Endpoint", "Load", "Input", "Warmup", "Output", "Tokenizer", "Connection", "Scenario", "Prompt",
+            "Synthetic",
         "Service", "Accuracy", "Repeats", "Sweeps", "Plugins", "Other"]  # fmt: skip
     assert "[default: 550]" in out and "Installed: chat." in out
 

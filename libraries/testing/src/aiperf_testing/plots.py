@@ -103,9 +103,9 @@ class PlotContract:
 
     def test_a_figure_can_be_told_in_words_and_reduced(self, some: Sequence[PlotRun]) -> None:
         drawn = self._drawn(some)
-        assert drawn is not None
-        small = reduced(drawn, 8)
-        assert checked(small) is small and drawn.title.rstrip(".") in described(small)
+        assert drawn is not None, "the plot draws nothing of the runs of this contract"
+        small, title = reduced(drawn, 8), drawn.title.rstrip(".")
+        assert checked(small) is small and title in described(small), f"the words of the figure lack its title {title!r}"
 
     def test_of_runs_that_have_nothing_there_is_no_figure(self) -> None:
         assert self._drawn([PlotRun(f"run{i}", {}) for i in range(type(self).plot.runs)]) is None, (

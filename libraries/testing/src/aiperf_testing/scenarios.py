@@ -120,7 +120,8 @@ class ScenarioContract:
     def test_several_runs_can_be_told_together(self) -> None:
         verdicts = [self._judge(evidence) for evidence, _ in self.cases]
         together = joined(verdicts)
-        assert set(together) == {key for verdict in verdicts for key in verdict.aggregate}
+        keys = {key for verdict in verdicts for key in verdict.aggregate}
+        assert set(together) == keys, f"an aggregate has the keys {sorted(together)}, its runs' verdicts {sorted(keys)}"
         assert joined([*reversed(verdicts)]).keys() == together.keys(), "runs of one aggregate may come in any order"
 
     def test_the_same_evidence_gives_the_same_verdict(self) -> None:

@@ -243,6 +243,7 @@ def test_a_person_sees_the_table_the_histogram_and_the_curve(tmp_path, capsys):
 
 
 def test_the_report_is_written_and_drawn(tmp_path, capsys):
+    pytest.importorskip("aiperf_painting", reason="needs the extra plots")
     path, out, picture = written(tmp_path / "t.jsonl", SHARED), tmp_path / "new" / "report.json", tmp_path / "curve.svg"
     assert run(path, output_file=out, plot=picture) == 0
     assert json.loads(out.read_text())["cache_curve"]["points"][-1] == {"blocks": 5, "hit_rate": 4 / 9}

@@ -14,6 +14,9 @@ from aiperf.sdk.command import PluginOptions
 from aiperf.testing import sample_runs
 from aiperf_command_plot import PlotCommand
 
+for needed in ("aiperf_plot_basics", "aiperf_plot_presets", "aiperf_painting"):
+    pytest.importorskip(needed, reason="needs packages of plots, and of painting")
+
 Line = dict[str, Any]
 
 

@@ -15,6 +15,9 @@ from aiperf.testing import sample_runs
 from aiperf_command_plot import PlotCommand
 from aiperf_command_plot.configured import read
 
+for needed in ("aiperf_plot_basics", "aiperf_plot_presets", "aiperf_painting"):
+    pytest.importorskip(needed, reason="needs packages of plots, and of painting")
+
 WHOLE = """
 visualization:
   multi_run_defaults: [tail, ttft_vs_throughput]
