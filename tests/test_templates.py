@@ -45,8 +45,9 @@ AFTERWARDS = ("command", "definition", "plot")
 BEFORE = ("configuration",)
 ALONE = ("reducer",)
 SEVERAL = ("planner",)
-"""The templates by the run that uses them, below; some read its results or its options, one replaces them all, and the last
-ones are for several runs."""
+RULING = ("scenario",)
+"""The templates by the run that uses them, below; some read its results or its options, one replaces them all, some are for
+several runs, and the last ones rule a run."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_template_is_tried() -> None:
     assert sorted(path.parent.name for path in (ROOT / "templates").glob("*/cookiecutter.json")) == sorted(NAMES)
-    used = IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE + ALONE + SEVERAL
+    used = IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE + ALONE + SEVERAL + RULING
     assert sorted(used) == sorted(NAMES), "each takes part in a run below"
 
 
@@ -304,6 +305,18 @@ def test_a_planner_of_ones_own_makes_a_sweep(made: Made, simulator: Simulator, t
     sweep = json.loads((done.artifacts / "sweep_aggregate" / "profile_export_aiperf_sweep.json").read_bytes())
     assert sweep["metadata"]["sweep_type"] == "my_climb"
     assert [each["metrics"]["request_throughput_avg"]["mean"] for each in sweep["per_combination_metrics"]] == throughputs
+
+
+def test_rules_of_ones_own_say_that_a_run_does_not_count(made: Made, simulator: Simulator, tmp_path: Path) -> None:
+    done = Program(tmp_path, python=made.uses)(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens",
+        "--isl", 30, "--osl", 4, "--concurrency", 2, "--benchmark-duration", 0.5, "--scenario", "my-rules", "--unsafe-override",
+        "--ui", "none",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "--benchmark-duration 0.5: my-rules requires 60 or more" in done.err
+    metadata = done.json()["metadata"]
+    assert (metadata["counts"], metadata["why_not"]) == (False, ["unsafe_override"])
 
 
 def test_a_pattern_of_ones_own_draws_the_gaps(made: Made, simulator: Simulator, tmp_path: Path) -> None:
