@@ -13,9 +13,6 @@ from aiperf.sdk.trees import Branch, Pause, PlannedTree, Stream, TreeBuilder
 from aiperf.testing import AnalysisContract, MetricContract, check_row, sample_batch
 from aiperf_metric_trees import InteractivityP75, InteractivityP90, LatencyPerToken, StartLag, TreeMetrics, gathering
 
-latency = pytest.importorskip("aiperf_metric_latency", reason="needs metrics of other packages")
-tokens = pytest.importorskip("aiperf_metric_tokens", reason="needs metrics of other packages")
-
 _MS = 1e6
 GOOD, FAILED, ABORTED, OVERFLOWED = 0.0, 1.0, 3.0, 8.0
 
@@ -199,11 +196,6 @@ class TestTreesKeepTheContract(AnalysisContract):
         root, child = builder.stream("r", 1), builder.stream("x", 1)
         builder.branch(root, Branch((child,), after=0))
         return PlannedTree(builder.streams(), (0, 0))
-
-
-class TestLatencyPerTokenKeepsTheContract(MetricContract):
-    metric = LatencyPerToken()
-    needed = (latency.RequestLatency(), tokens.OutputSequenceLength())
 
 
 class TestStartLagKeepsTheContract(MetricContract):
