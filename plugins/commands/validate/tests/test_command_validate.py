@@ -161,6 +161,19 @@ def estimate(results: Results) -> None:
     results.table.insert(results.table.index(""), results.row(tag))
 
 
+def test_a_context_overflow_is_no_error(results):
+    results.summary["error_request_count"]["avg"] = 0.0
+    results.summary["measurement"]["arrivals"] |= {"errors": 0, "overflowed": 1}
+    results.summary["urls"][1]["outcomes"] = {"completed": 1, "overflowed": 1}
+    results.summary["outcomes"] = {"completed": 2, "overflowed": 1}
+    results.summary["phases"][0]["failed"] = 0
+    results.table[results.table.index("Error Request Count,1.00")] = "Error Request Count,0.00"
+    results.records[2]["metadata"]["context_overflow_skip"] = True
+    results.ledger[2]["outcome"] = "overflowed"
+    results.write()
+    assert results.faults() == []
+
+
 def test_estimates_with_their_bounds_have_no_fault(results, capsys):
     estimate(results)
     results.write()

@@ -10,7 +10,7 @@ import aiperf_exporter_arrivals
 import jsonschema
 import numpy as np
 from aiperf import RecordBatch, Target
-from aiperf.rundir.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, OUTCOMES, UNFINISHED
+from aiperf.rundir.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, OUTCOMES, OVERFLOWED, UNFINISHED
 from aiperf.testing import BatchExporterContract
 from aiperf_exporter_arrivals import Arrivals
 from aiperf_exporter_arrivals.lines import schema
@@ -59,10 +59,10 @@ def test_what_was_never_sent_has_its_due_time_and_nothing_else(tmp_path):
 
 
 def test_every_outcome_is_named_and_only_recorded_ones_point_at_a_line(tmp_path):
-    outcomes = (ABORTED, COMPLETED, NEVER_SENT, ERROR, UNFINISHED, CANCELLED)
+    outcomes = (ABORTED, COMPLETED, NEVER_SENT, ERROR, UNFINISHED, CANCELLED, OVERFLOWED)
     lines = joined(tmp_path, part([{"outcome": outcome} for outcome in outcomes]))
     assert [line["outcome"] for line in lines] == [OUTCOMES[outcome] for outcome in outcomes]
-    assert [line.get("record_line") for line in lines] == [None, 1, None, 2, None, 3]
+    assert [line.get("record_line") for line in lines] == [None, 1, None, 2, None, 3, 4]
 
 
 def test_a_new_connection_has_its_reason(tmp_path):

@@ -23,6 +23,8 @@ _RECORD_TIMES = ("credit_issued_ns", "request_start_ns", "request_ack_ns", "requ
 _HTTP_PARTS = tuple(f"http_req_{part}" for part in ("blocked", "dns_lookup", "connecting", "sending", "waiting", "receiving"))
 _ABSENT = -1
 """The value of a column where the record has none, or none that fits."""
+_OVERFLOWED = "overflowed"
+"""The end of a request that the server refused because its context is too long: in no count of errors."""
 _CLOSE_MS = 2e-6
 """Times are whole ns: two sums of them in ms differ by less, unless one was changed."""
 _ESTIMATE = 1e-9
@@ -59,7 +61,7 @@ class Records:
         self.name, self.faults, self.ours, self.slice_ends = name, faults, ours, slice_ends
         self.lines = 0
         self.good: Counter[tuple[str, str]] = Counter()
-        """Lines without an error, by kind and name of phase."""
+        """Lines without an error, by kind and name of phase.  Context overflows are neither good nor failed."""
         self.failed: Counter[tuple[str, str]] = Counter()
         self.metrics: dict[str, Values] = {}
         """Metrics of the profiling requests."""
@@ -79,7 +81,7 @@ class Records:
         self.failed_ns = array("q")
         """When each failed request was over, by line; -1 where the run kept no traces."""
         self.ends: list[str] = []
-        """``completed``, ``cancelled`` or ``error`` by line."""
+        """``completed``, ``cancelled``, ``overflowed`` or ``error`` by line."""
         self.reconnected: dict[int, str] = {}
         """Why a request went to a new connection, by line."""
         self._profiling = bytearray()
@@ -97,18 +99,20 @@ class Records:
             self.faults.add(self.name, "has no metadata or no metrics", number, kind="no record")
             return
         kind = str(data.get("benchmark_phase"))
-        counts = self.failed if "error" in line else self.good
-        counts[kind, str(data.get("phase_name", kind))] += 1
+        end = _end(line, data)
+        if end != _OVERFLOWED:
+            counts = self.failed if "error" in line else self.good
+            counts[kind, str(data.get("phase_name", kind))] += 1
         rising(self.name, data, _RECORD_TIMES, number, self.faults)
         self._identify(number, line, data)
         # When a failed request was over is in no file: it may have been later than its last byte.
         group = self._slice(data) if kind == "profiling" and "error" not in line else _ABSENT
-        self.warmup_failed += kind == "warmup" and "error" in line
+        self.warmup_failed += kind == "warmup" and "error" in line and end != _OVERFLOWED
         if kind == "profiling":
             if "finish_reason" in data:
                 self.reasons[str(data["finish_reason"])] += 1
             error = line.get("error")
-            if isinstance(error, dict):
+            if isinstance(error, dict) and end != _OVERFLOWED:
                 self.errors[self.error_key(error)] += 1
             elif error is None:
                 self.good_in_slice[group] += 1
@@ -143,7 +147,7 @@ class Records:
         self.ends.extend([""] * (number - 1 - len(self.ends)))
         self._profiling.extend(bytes(number - 1 - len(self._profiling)))
         self._profiling.append(data.get("benchmark_phase") == "profiling")
-        self.ends.append("cancelled" if data.get("was_cancelled") else "error" if "error" in line else "completed")
+        self.ends.append(_end(line, data))
 
     def _slice(self, data: dict[str, Any]) -> int:
         """Where the request ended; an instant at the very end of the phase is in the last slice."""
@@ -227,6 +231,12 @@ def compare_raw(records: Lines, raw: Lines, name: str, faults: Faults) -> None:
             faults.add(name, "has responses whose times go back", number, kind="times that go back")
         for response in raw_line.get("responses", ()):
             rising(name, response, ("after_perf_ns", "perf_ns"), number, faults)
+
+
+def _end(line: dict[str, Any], data: dict[str, Any]) -> str:
+    if data.get("context_overflow_skip"):
+        return _OVERFLOWED
+    return "cancelled" if data.get("was_cancelled") else "error" if "error" in line else "completed"
 
 
 def rising(name: str, of: dict[str, Any], fields: Iterable[str], line: int, faults: Faults) -> None:

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 from aiperf import RecordBatch, Target, integers
-from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES
+from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES, OVERFLOWED
 from aiperf.sdk.columns import RECONNECTS, reconnects
 from aiperf.sdk.exporter import visible
 from msgspec import Meta, Struct
 
 from aiperf_exporter_arrivals.record_line import RECORD_LINE
 
-_RECORDED = (COMPLETED, ERROR, CANCELLED)
+_RECORDED = (COMPLETED, ERROR, CANCELLED, OVERFLOWED)
 """Outcomes that the per-request file has a line for."""
 _CUT, _FAULT = "cut", 1
 """The outcome of an error whose answer began and broke off, and its value in the column ``fault``."""
