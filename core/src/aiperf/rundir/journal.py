@@ -100,6 +100,8 @@ driver takes for an end of the conversation and not for a failure.
 UNFINISHED: the request's worker was lost, or could not write.  DAMAGED: the journal may have lost a part of what was observed.
 NEVER_SENT and UNKNOWN: no request is in the journal; UNKNOWN where one may have been sent.
 """
+RECORDED = (COMPLETED, ERROR, CANCELLED, OVERFLOWED)
+"""Outcomes of requests that have a record of their own: their last byte is their end."""
 
 _LAYOUT = 2
 """Of the journal's files."""

@@ -9,15 +9,13 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 from aiperf import RecordBatch, Target, integers
-from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES, OVERFLOWED
+from aiperf.parts.journal import ERROR, OUTCOMES, RECORDED
 from aiperf.sdk.columns import RECONNECTS, reconnects
 from aiperf.sdk.exporter import visible
 from msgspec import Meta, Struct
 
 from aiperf_exporter_arrivals.record_line import RECORD_LINE
 
-_RECORDED = (COMPLETED, ERROR, CANCELLED, OVERFLOWED)
-"""Outcomes that the per-request file has a line for."""
 _CUT, _FAULT = "cut", 1
 """The outcome of an error whose answer began and broke off, and its value in the column ``fault``."""
 
@@ -92,7 +90,7 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
         _texts(batch, "url"),
         _texts(batch, "request_id"),
         *(integers(batch[name], target.started_wall_ns) for name in _STAMPS),
-        [recorded if listed else None for listed in np.isin(outcomes, _RECORDED).tolist()],
+        [recorded if listed else None for listed in np.isin(outcomes, RECORDED).tolist()],
         reconnects(batch),
         [_legs(text, target.started_wall_ns) for text in batch.texts["legs"]] if "legs" in batch.texts else repeat(None),
     )

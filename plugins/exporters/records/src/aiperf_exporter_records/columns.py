@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 from aiperf import Column, Ragged, RecordBatch, Target, Unit
-from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OUTCOMES, OVERFLOWED
+from aiperf.parts.journal import CANCELLED, OUTCOMES, OVERFLOWED, RECORDED
 from aiperf.sdk.columns import REPEAT, Floats, reconnects
 from msgspec.structs import astuple
 
@@ -79,7 +79,7 @@ class Listed(NamedTuple):
 
 def listed(batch: RecordBatch) -> Listed:
     """The batch's requests that were answered, failed, were cancelled or were longer than the model's context."""
-    rows = np.flatnonzero(np.isin(batch["outcome"], (COMPLETED, ERROR, CANCELLED, OVERFLOWED)))
+    rows = np.flatnonzero(np.isin(batch["outcome"], RECORDED))
     values, bounds = batch.values, {tag: astuple(parts) for tag, parts in batch.bounds.items()}
     # Made anew per batch, at 0.1 ms: a metric may have been switched off since the last one.
     tags = [tag for tag in _ordered(batch.metrics) if tag in values]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OVERFLOWED
+from aiperf.parts.journal import RECORDED
 from aiperf.sdk.columns import Floats
 from msgspec import Struct
 
@@ -75,8 +75,7 @@ def ends_of(columns: Mapping[str, Floats]) -> Floats:
 
     Requests without a record, which the end of the run cut off, were in flight until then.
     """
-    outcome, last = columns["outcome"], columns["last_byte_ns"]
-    recorded = (outcome == COMPLETED) | (outcome == ERROR) | (outcome == CANCELLED) | (outcome == OVERFLOWED)
+    last, recorded = columns["last_byte_ns"], np.isin(columns["outcome"], RECORDED)
     return np.where(recorded & ~np.isnan(last), last, columns["ended_ns"])
 
 

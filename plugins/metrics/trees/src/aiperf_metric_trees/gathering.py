@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from aiperf import RawValues
-from aiperf.parts.journal import CANCELLED, COMPLETED, ERROR, OVERFLOWED
+from aiperf.parts.journal import COMPLETED, RECORDED
 from aiperf.sdk.columns import Floats
 from aiperf.sdk.trees import PlannedTree
 
@@ -113,7 +113,7 @@ def _grouped(
 
 def _requests(columns: Mapping[str, Floats]) -> list[Request]:
     outcome, last = columns["outcome"], columns["last_byte_ns"]
-    over = np.isin(outcome, (COMPLETED, ERROR, CANCELLED, OVERFLOWED))
+    over = np.isin(outcome, RECORDED)
     ends = np.where(over & ~np.isnan(last), last, columns["ended_ns"])
     answer = np.nan_to_num(columns["output_tokens"]) + np.nan_to_num(columns["reasoning_tokens"])
     numbers = (

@@ -11,6 +11,8 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.snapshot import MOST_FAILURES, LiveFailures
 from msgspec import Struct
 
+from aiperf_reducer_columns.statistics.phase_counts import failures
+
 MOST_KINDS = 1_000
 """Kinds of a phase that are counted apart; those that come later count together."""
 _LONGEST_TEXT = 200
@@ -56,8 +58,8 @@ class FailureKinds(Struct):
 
 def failure_kinds(batch: RecordBatch) -> FailureKinds:
     """The failed requests of a batch."""
-    ends = batch["ended_ns"].tolist()
-    return kinds_of((error, end) for error, end in zip(batch.texts["error"], ends, strict=True) if error is not None)
+    ends = batch["ended_ns"]
+    return kinds_of((error, float(ends[row])) for error, row in failures(batch))
 
 
 def kinds_of(errors: Iterable[tuple[str, float]]) -> FailureKinds:

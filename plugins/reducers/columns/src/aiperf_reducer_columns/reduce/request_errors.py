@@ -31,7 +31,7 @@ class RequestErrors:
         self._endpoint, self._report, self._secret_texts, self._zero_ns = endpoint, report, secret_texts, zero_ns
 
     def of(self, request: JournalRequest, answer: Answer) -> ErrorDetails | None:
-        """Why the request counts as an error; None where it doesn't."""
+        """Why the request counts as an error, or was too long for the model; None where its answer is good."""
         _, outcome, status, *_ = request.done
         bad, error, endpoint = answer.error, None, self._endpoint
         if outcome == journal.COMPLETED and bad is not None:
@@ -42,7 +42,7 @@ class RequestErrors:
         elif outcome == journal.COMPLETED and not answer.stamps:
             about = self.scrubbed(_end_of(answer)) + kind_of(request.texts.get("head"))
             error = ErrorDetails(f"the answer has no content{about}", type=_INVALID)
-        elif outcome in (journal.ERROR, journal.CANCELLED):
+        elif outcome in (journal.ERROR, journal.CANCELLED, journal.OVERFLOWED):
             error = self._failure(request, status)
         if bad is not None and bad.kind == ENDPOINT_ERROR:
             self._report(endpoint, f"{endpoint} failed: {self.scrubbed(bad.message)}")

@@ -332,7 +332,7 @@ def _second(answer: Answer) -> float:
 
 def _fault(outcome: int, status: int, answer: Answer, error: ErrorDetails, *, begun: bool) -> float:
     """The column ``fault``.  *outcome* is the transport's.  *begun*: a byte of the answer's body came."""
-    if outcome == journal.CANCELLED:
+    if outcome in (journal.CANCELLED, journal.OVERFLOWED):
         return ABSENT
     if outcome == journal.COMPLETED:
         return EMPTY if answer.error is None else FAILED

@@ -22,7 +22,7 @@ from aiperf_reducer_columns.statistics.catalogue import Catalogue, catalogue
 from aiperf_reducer_columns.statistics.pipeline import Pipeline
 
 _ENDED = (journal.COMPLETED, journal.ERROR, journal.CANCELLED)
-"""Outcomes of requests that have a line in the per-request file."""
+"""Outcomes of the requests that readers of results take; overflows have lines, too, which they leave out."""
 _ESTIMATE_DECIMALS = 9
 """Of estimates, as files show them."""
 _ERRORS = ("error_code", "error_message", "error_type")

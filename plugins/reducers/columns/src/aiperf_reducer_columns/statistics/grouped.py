@@ -30,7 +30,7 @@ from aiperf_reducer_columns.statistics.fold import (
     Samples,
     add_counts,
 )  # fmt: skip
-from aiperf_reducer_columns.statistics.phase_counts import KINDS, Tally, counts_of, kinds
+from aiperf_reducer_columns.statistics.phase_counts import KINDS, Tally, counts_of, failures, kinds
 
 
 class BySlice:
@@ -144,10 +144,9 @@ class Groups:
             add_counts(self.grouped.tallies.setdefault(group, Tally()).kinds, [(kind, count)])
         if not self._grouping.timed:  # slices are many, and the phase counts its errors
             instants = batch["ended_ns"]
-            for i in np.flatnonzero(outcomes != 0).tolist():
-                error = batch.texts["error"][i]
-                if error is not None and ends[i] != NOWHERE:
-                    self.grouped.tallies[int(ends[i])].count_error(error, float(instants[i]))
+            for error, row in failures(batch):
+                if ends[row] != NOWHERE:
+                    self.grouped.tallies[int(ends[row])].count_error(error, float(instants[row]))
 
 
 class MergedGroups:

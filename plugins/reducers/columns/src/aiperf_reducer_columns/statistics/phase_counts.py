@@ -55,6 +55,14 @@ def kinds(batch: RecordBatch) -> Ints:
     return indices
 
 
+def failures(batch: RecordBatch) -> Iterator[tuple[str, int]]:
+    """The errors of failed requests, with their rows; a request longer than the context has an error, and is no failure."""
+    errors = batch.texts["error"]
+    for row in np.flatnonzero(~batch.valid & (batch["outcome"] != journal.OVERFLOWED)).tolist():
+        if (error := errors[row]) is not None:
+            yield error, row
+
+
 def counts_of(keys: Ints) -> Iterator[tuple[int, int]]:
     """Each key and its count."""
     present, counts = np.unique(keys, return_counts=True)
@@ -173,9 +181,8 @@ class PhaseCounts(Tally):
             opening=list(zip(started[earliest].tolist(), (first - started)[earliest].tolist(), strict=True)),
             length_shift=length_shift(batch), far_prompts=far_prompts(batch), reasons=_reasons(batch),
         )  # fmt: skip
-        for error, end in zip(batch.texts["error"], ends.tolist(), strict=True):
-            if error is not None:
-                counted(more.errors, error, 1, end)
+        for error, row in failures(batch):
+            counted(more.errors, error, 1, float(ends[row]))
         self.merge(more)
 
     def merge(self, other: Tally) -> None:
