@@ -80,7 +80,7 @@ def test_lanes_go_on_from_their_cuts_on_two_workers(tmp_path: Path) -> None:
 
 
 def test_an_overflow_is_no_failure_and_ends_its_conversation(tmp_path: Path) -> None:
-    seen, _, done = _run(tmp_path, "--benchmark-duration", 3, "--cache-bust", "first_turn_prefix", max_context=420)
+    seen, program, done = _run(tmp_path, "--benchmark-duration", 3, "--cache-bust", "first_turn_prefix", max_context=420)
     assert done.code == 0, done.err
     refused = [one for one in seen if one["status"] == 400]
     assert refused
@@ -92,6 +92,14 @@ def test_an_overflow_is_no_failure_and_ends_its_conversation(tmp_path: Path) -> 
     lines = [line["metadata"] for line in done.lines("profile_export.jsonl")]
     skipped = {line["x_request_id"] for line in lines if line.get("context_overflow_skip")}
     assert skipped == {one["request_id"] for one in refused}
+    errors = [line["error"]["message"] for line in done.lines("profile_export.jsonl") if line.get("error")]
+    assert len(errors) == len(refused) and all("maximum context length is 420" in text for text in errors)
+    assert summary["error_summary"] == [], "what ends a conversation is no failure"
+    told = {row["quantity"]: row["value"] for row in summary["lanes"]}
+    assert told["requests longer than the context"] == len(refused)
+    assert told["trees"] == len(summary["lane_trees"]) == len({each["correlation_id"][-12:] for each in seen})
+    validated = program("validate", done.artifacts)
+    assert validated.code == 0, validated.out
 
 
 def test_a_server_that_refuses_a_primer_ends_the_run(tmp_path: Path) -> None:

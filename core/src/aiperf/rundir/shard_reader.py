@@ -41,7 +41,8 @@ Read: TypeAlias = tuple[int, int, int, bytes]
 
 The receive stamp is the kernel's where there is one, else the read stamp."""
 ShardEvent: TypeAlias = tuple[int, int, dict[str, Any]]
-"""A PHASE or LOOP frame: shard, kind, value."""
+"""A PHASE, LOOP or NODES frame: shard, kind, value."""
+_EVENTS = (journal.PHASE, journal.LOOP, journal.NODES)
 Position: TypeAlias = tuple[int, int]
 """Number of a segment and an offset in it."""
 
@@ -130,7 +131,7 @@ class JournalRequest(Struct):
 
 
 class News(NamedTuple):
-    """Beside requests: PHASE and LOOP frames, clock steps, and delays of reads behind their kernel stamps (ns)."""
+    """Beside requests: PHASE, LOOP and NODES frames, clock steps, and delays of reads behind their kernel stamps (ns)."""
 
     events: list[ShardEvent]
     clock_steps: int
@@ -384,7 +385,7 @@ class ShardReader:
             for number, kind, value in msgspec.msgpack.decode(frame.payload):
                 if number in self._open:
                     self._open[number].texts[kind] = value
-        elif frame.kind in (journal.PHASE, journal.LOOP) and self._is_new(frame):
+        elif frame.kind in _EVENTS and self._is_new(frame):
             self._news.events.append((self.shard, frame.kind, msgspec.msgpack.decode(frame.payload)))
 
 

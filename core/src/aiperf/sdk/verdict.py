@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -167,7 +167,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     single_turn: every conversation of the data set has one turn.
     errors: by kind, in no order.  opening_ns: of the first good requests, at most 8, the time to the first token or the end.
     answers: in this phase; all_answers: in all phases.
-    events: of all phases and workers, in the order of each worker.
+    events: of all phases and workers, in the order of each worker.  told: what the drivers told (``DriverContext.tell``),
+    likewise; instants in it are of the monotonic clock.
     models: pairs of the model asked for and the model that answered, as the first answers of each server say it.
     looks: what :meth:`Verdict.look` of any verdict found behind the load, by name.
     windows: of every phase, in the monotonic clock, as moments of samples are; one that never began has no length.
@@ -194,6 +195,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     answers: AnswerCounts = AnswerCounts()
     all_answers: AnswerCounts = AnswerCounts()
     events: tuple[WorkerEvent, ...] = ()
+    told: tuple[dict[str, Any], ...] = ()
     models: tuple[tuple[str, str], ...] = ()
     looks: dict[str, str] = {}
     windows: tuple[Window, ...] = ()

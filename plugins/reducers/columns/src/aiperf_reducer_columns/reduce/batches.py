@@ -65,9 +65,9 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     texts: each of the endpoint's ``texts``, by row.
     models: the model asked for and the model that answered, of some answers.
     reasons: why answers ended, each text once; reason_places: of each request, its place among them (``reduce/reasons.py``).
-    events: PHASE and LOOP frames since the batch before.  positions: how far each shard had been read.  steps: clock steps
-    since the batch before.  lateness: delays of reads behind their kernel stamps; intervals: widths of the intervals in which
-    marked pieces came, behind the first read of an answer; first_intervals: of those of first content; all in ns.
+    events: PHASE, LOOP and NODES frames since the batch before.  positions: how far each shard had been read.  steps: clock
+    steps since the batch before.  lateness: delays of reads behind their kernel stamps; intervals: widths of the intervals in
+    which marked pieces came, behind the first read of an answer; first_intervals: of those of first content; all in ns.
     """
 
     count: int

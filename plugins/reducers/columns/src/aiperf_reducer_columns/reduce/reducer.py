@@ -75,7 +75,7 @@ def collecting_rarely() -> Iterator[None]:
 class Reduction(Struct):
     """What a reducer leaves for the summary: in memory, and as ``folds-<r>`` where several reducers are merged.
 
-    folds: (phase, tag, values).  counts: by phase.  events: PHASE and LOOP frames.  failures: sentences on plugins that failed.
+    folds: (phase, tag, values).  counts: by phase.  events: PHASE, LOOP and NODES frames.  failures: on plugins that failed.
     off: metrics that failed, with a sentence on each.  groups: by slice, URL and text.  notes: what the columns lack.
     lost: damage that took something of a request.  missing: requests that are in no file.  raw_values: (phase, tag, state) of
     the values that are kept for analyses.  plugin_folds: of metrics that have their own.  finishing: answers have a reason for

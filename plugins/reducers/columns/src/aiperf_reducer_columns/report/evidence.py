@@ -205,6 +205,7 @@ def evidence(
             for shard, kind, value in events
             if kind == journal.PHASE
         ),
+        told=tuple(value for _, kind, value in events if kind == journal.NODES),
     )  # fmt: skip
 
 
