@@ -7,8 +7,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiperf_command_simulate.testing import running
-from program import Program
+from program import Program, wait_for
 
 _BLOCK = 64
 
@@ -33,14 +34,18 @@ def _traces(folder: Path) -> Path:
     return folder
 
 
+def _words(tmp_path: Path, url: str, *more: str | float | Path) -> list[str | float | Path]:
+    return [
+        "profile", "--model", "m", "--url", url, "--streaming", "--tokenizer", "builtin", "--ui", "none",
+        "--scheduling-mode", "agentic_replay", "--custom-dataset-type", "weka_trace",
+        "--input-file", _traces(tmp_path / "traces"), "--concurrency", 2, "--random-seed", 42, *more,
+    ]  # fmt: skip
+
+
 def _run(tmp_path: Path, *words: str | float | Path, **server: Any) -> tuple[list[dict[str, Any]], Program, Any]:
     with running(truth_bodies=True, first_token_ms=20, decode_ms=1, decode_batch_us=0, **server) as simulator:
         program = Program(tmp_path)
-        done = program(
-            "profile", "--model", "m", "--url", simulator.url, "--streaming", "--tokenizer", "builtin", "--ui", "none",
-            "--scheduling-mode", "agentic_replay", "--custom-dataset-type", "weka_trace",
-            "--input-file", _traces(tmp_path / "traces"), "--concurrency", 2, "--random-seed", 42, *words,
-        )  # fmt: skip
+        done = program(*_words(tmp_path, simulator.url, *words))
         return simulator.truth()["requests"], program, done
 
 
@@ -107,3 +112,43 @@ def test_a_server_that_refuses_a_primer_ends_the_run(tmp_path: Path) -> None:
     assert done.code == 1
     assert "the warmup of lane" in done.err and "trace tr" in done.err
     assert all(json.loads(one["body"])["max_completion_tokens"] == 1 for one in seen), "nothing is measured"
+
+
+@pytest.mark.long
+def test_a_report_of_killed_lanes_has_what_was_observed(tmp_path: Path) -> None:
+    with running(first_token_ms=20, decode_ms=1, decode_batch_us=0) as simulator:
+        program = Program(tmp_path)
+        going = program.start(*_words(tmp_path, simulator.url, "--benchmark-duration", 60))
+        wait_for(lambda: len(simulator.truth()["requests"]) > 20)
+        going.process.kill()
+        going.process.wait()
+        wait_for(lambda: not going.survivors())
+        sent = {each["request_id"] for each in simulator.truth()["requests"]}
+    done = program("report", going.artifacts)
+    assert done.code == 1 and "the run did not record its end" in done.err
+    summary = json.loads((going.artifacts / "profile_export_aiperf.json").read_text())
+    lines = [json.loads(line)["metadata"] for line in (going.artifacts / "profile_export.jsonl").read_text().splitlines()]
+    assert {line["x_request_id"] for line in lines} <= sent
+    assert summary["is_complete"] is False
+    sessions = {line["conversation_num"] for line in lines if line["benchmark_phase"] == "profiling"}
+    assert sessions <= {row["session"] for row in summary["lane_trees"]}
+    assert program("validate", going.artifacts).code == 0
+
+
+@pytest.mark.long
+def test_ctrl_c_behind_the_primers_ends_the_run_before_anything_is_measured(tmp_path: Path) -> None:
+    with running(first_token_ms=20, decode_ms=1, decode_batch_us=0) as simulator:
+        program = Program(tmp_path)
+        going = program.start(
+            *_words(tmp_path, simulator.url, "--benchmark-duration", 60, "--warmup-requests-per-lane", 10_000)
+        )
+        wait_for(lambda: len(simulator.truth()["requests"]) > 20)
+        going.interrupt()
+        done = going.end()
+        told = simulator.truth()["requests"]
+    assert done.code == 130
+    assert done.json()["incomplete_reason"].endswith("phase profiling did not begin")
+    lines = [line["metadata"] for line in done.lines("profile_export.jsonl")]
+    assert {line["benchmark_phase"] for line in lines} == {"warmup"}
+    assert {line["x_request_id"] for line in lines} <= {each["request_id"] for each in told}
+    assert program("validate", done.artifacts).code == 0
