@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 from aiperf import BadDataset
-from aiperf_dataset_weka_trace.corpus import kept_entries
-from aiperf_dataset_weka_trace.index import IndexWriter, opened_index
-from aiperf_traces.plans import SessionPlan, plan_of
+from aiperf_dataset_weka_trace.corpus import IndexedCorpus
+from aiperf_dataset_weka_trace.index import IndexWriter
+from aiperf_traces.plans import plan_of
 from aiperf_traces.settings import settings
 
 from aiperf_dataset_tracelab.options import TracelabOptions
 from aiperf_dataset_tracelab.recording import Recording, switches
 
-log = logging.getLogger("aiperf.datasets.tracelab")
 
-
-class RoundCorpus:
+class RoundCorpus(IndexedCorpus):
     """The sessions of *source* that the options leave, with the subagents that they started.
 
     Raises:
@@ -27,25 +24,12 @@ class RoundCorpus:
     """
 
     def __init__(self, source: Path, options: TracelabOptions) -> None:
-        self.name, self._source, self._options, self._settings = str(source), source, options, settings()
+        self._source, self._options, self._settings = source, options, settings()
         depends: list[object] = ["tracelab", options.block_size, options.max_isl, options.max_osl]
         depends += [msgspec.to_builtins(self._settings), msgspec.to_builtins(switches())]
-        self._index = opened_index([source], depends, self._write)
-        for remark in self._index.remarks:
-            log.warning("%s", remark)
-        self.entries = kept_entries(self._index.entries, options.max_context, self.name)
-
-    def plan(self, number: int) -> SessionPlan:
-        """The plan of a session, by its number among those that are left."""
-        return self._index.plan(self.entries[number])
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What results tell of the file."""
-        return {**self._index.facts, "traces_read": len(self._index.entries), "traces": len(self.entries)}
+        super().__init__(str(source), [source], depends, options.max_context)
 
     def _write(self, file: BinaryIO) -> None:
-        """Read the file, and write its index."""
         writer, recording = IndexWriter(file), Recording(self._source, self._options.block_size)
         most_output = self._options.max_osl
         for session, _ in recording.sessions():

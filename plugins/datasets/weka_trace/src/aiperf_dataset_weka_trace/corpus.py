@@ -63,22 +63,21 @@ def kept_entries(entries: Sequence[TraceEntry], most: int | None, name: str) -> 
     return kept
 
 
-class Corpus:
-    """The traces of *source*, a file or directory, that the options leave.
+class IndexedCorpus:
+    """The traces of *files* that have at most *most_context* tokens, by their index.
+
+    name: of the corpus, for messages.  *depends*: on what plans depend besides the files.
 
     Raises:
         BadDataset: A trace breaks a rule, or none is left.
     """
 
-    def __init__(self, source: Path, options: WekaOptions, files: Sequence[Path] = (), name: str = "") -> None:
-        self._options, self._settings = options, settings()
-        self._files = files or files_of(source)
-        self.name = name or str(source)
-        depends = ["weka_trace", options.basis, options.max_isl, options.max_osl, msgspec.to_builtins(self._settings)]
-        self._index: TraceIndex = opened_index(self._files, depends, self._write)
+    def __init__(self, name: str, files: Sequence[Path], depends: Sequence[object], most_context: int | None) -> None:
+        self.name = name
+        self._index: TraceIndex = opened_index(files, depends, self._write)
         for remark in self._index.remarks:
             log.warning("%s", remark)
-        self.entries = kept_entries(self._index.entries, options.max_context, self.name)
+        self.entries = kept_entries(self._index.entries, most_context, name)
 
     def plan(self, number: int) -> SessionPlan:
         """The plan of a trace, by its number among those that are left."""
@@ -91,6 +90,18 @@ class Corpus:
 
     def _write(self, file: BinaryIO) -> None:
         """Read the corpus, and write its index."""
+        raise NotImplementedError(f"{type(self).__name__} must define _write(file)")
+
+
+class Corpus(IndexedCorpus):
+    """The traces of *source*, a file or directory, that the options leave."""
+
+    def __init__(self, source: Path, options: WekaOptions, files: Sequence[Path] = (), name: str = "") -> None:
+        self._options, self._settings, self._files = options, settings(), files or files_of(source)
+        depends = ["weka_trace", options.basis, options.max_isl, options.max_osl, msgspec.to_builtins(self._settings)]
+        super().__init__(name or str(source), self._files, depends, options.max_context)
+
+    def _write(self, file: BinaryIO) -> None:
         basis, seen = self._options.basis, ClockBasis(self._options.basis == RELATIVE)
         try:
             self._write_by(file, basis, seen)
@@ -129,4 +140,4 @@ def _remarks(name: str, basis: str, seen: ClockBasis, dropped: Sequence[str]) ->
     return remarks
 
 
-__all__ = ["Corpus", "kept_entries", "sessions"]
+__all__ = ["Corpus", "IndexedCorpus", "kept_entries", "sessions"]
