@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from aiperf_dataset_synthetic.contract import WordTokens
 from aiperf_dataset_weka_trace import corpus as corpus_module
 from aiperf_dataset_weka_trace.contract import WekaTraceContract, sample_trace
 from aiperf_dataset_weka_trace.dataset import WekaTrace
+from aiperf_dataset_weka_trace.index import IndexWriter
 from aiperf_dataset_weka_trace.options import WekaOptions
 
 CHAT = Capabilities(system_message=True, multi_turn=True, verbatim=True, produces_tokens=True)
@@ -261,6 +264,20 @@ def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "file" / "cache"))
     assert len(read(tmp_path, sample_trace("w"))) == 1
+
+
+def test_a_cache_that_is_full_costs_time_alone(tmp_path, monkeypatch, caplog):
+    finish = IndexWriter.finish
+
+    def full(writer, **more):
+        if str(writer._file.name).startswith(str(tmp_path / "cache")):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finish(writer, **more)
+
+    monkeypatch.setattr(IndexWriter, "finish", full)
+    assert len(read(tmp_path, sample_trace("w"))) == 1
+    assert "can't be kept in" in caplog.text and "No space left on device" in caplog.text
+    assert not list((tmp_path / "cache" / "traces").glob("*.index*"))
 
 
 def test_any_order_gives_the_same_conversations(tmp_path):

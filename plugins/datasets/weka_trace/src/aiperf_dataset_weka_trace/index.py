@@ -134,24 +134,28 @@ def opened_index(files: Sequence[Path], depends: Sequence[object], write: Callab
         index = TraceIndex(file, str(path))
         os.utime(path)
         return index
-    with _drafted(folder, path) as file:
-        write(file)
-        return TraceIndex(file, str(path))
+    try:
+        with _drafted(folder, path) as file:
+            write(file)
+            return TraceIndex(file, str(path))
+    except OSError as error:
+        log.warning("the index of this corpus can't be kept in %s: %s; it is made again in each run", folder, error.strerror)
+    try:
+        with tempfile.TemporaryFile() as unnamed:
+            write(cast("BinaryIO", unnamed))
+            return TraceIndex(cast("BinaryIO", unnamed), str(path))
+    except OSError as error:
+        where = f"{tempfile.gettempdir()}: {error.strerror}"
+        raise BadDataset(f"there is no place for the index of this corpus in {where}", "make room, or set TMPDIR") from error
 
 
 @contextlib.contextmanager
 def _drafted(folder: Path, path: Path) -> Iterator[BinaryIO]:
-    """A file that is at *path* once the block is left; where the cache can't be written, one that vanishes."""
+    """A file that is at *path* once the block is left."""
+    folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f".{path.name}.{os.getpid()}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = draft.open("w+b")
-    except OSError:
-        with tempfile.TemporaryFile() as unnamed:
-            yield cast("BinaryIO", unnamed)
-        return
-    try:
-        with file:
+        with draft.open("w+b") as file:
             yield file
         draft.replace(path)
         _tidy(folder)
