@@ -34,12 +34,17 @@ def each_run(
         raise UsageError(f"-o {output}: this word writes no such file", f"end the name in {kinds}{hint}")
     skipped = 0
     for word in words:
+        made = output or Path(word) / name
         try:
-            make(open_run(word), output or Path(word) / name)
-        except (AiperfError, OSError) as error:
-            skipped += 1
-            said = "; ".join(error.lines()) if isinstance(error, AiperfError) else str(error)
-            print(f"skipped: {word}: {said}", file=sys.stderr)
+            make(open_run(word), made)
+        except AiperfError as error:
+            said = "; ".join((error.message, *error.hints))
+        except OSError as error:
+            said = f"{error.filename or made}: {error.strerror}"
+        else:
+            continue
+        skipped += 1
+        print(f"skipped: {word}: {said}", file=sys.stderr)
     return 1 if skipped else 0
 
 
