@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiperf import environment
 from aiperf.cli.commandline import FIRST, Scan
-from aiperf.cli.scenarios import filled
 from aiperf.errors import AiperfError, ConfigErrors
 from aiperf.sdk.categories import CATEGORIES, chosen_by
 from aiperf.sdk.configuration import OptionValue
@@ -145,6 +144,7 @@ def run_settings(registry: Registry, scan: Scan, *, studies: bool = False, lists
     Raises:
         UsageError, ConfigErrors: All invalid values, each with the flag as typed.
     """
+    from aiperf.cli.scenarios import filled
     from aiperf.planning.kernel_options import KernelOptions
     from aiperf.planning.problems import Settings
     from aiperf.registry.option_specs import validate
