@@ -280,6 +280,30 @@ def test_a_cache_that_is_full_costs_time_alone(tmp_path, monkeypatch, caplog):
     assert not list((tmp_path / "cache" / "traces").glob("*.index*"))
 
 
+def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    finish = IndexWriter.finish
+
+    def changed(writer, **more):
+        finish(writer, **more)
+        source(tmp_path, sample_trace("another"))
+
+    monkeypatch.setattr(IndexWriter, "finish", changed)
+    with pytest.raises(BadDataset, match=r"traces\.jsonl changed while it was read"):
+        read(tmp_path, sample_trace("w"))
+    monkeypatch.undo()
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path / "cache"))
+    assert [one.id for one in read(tmp_path, sample_trace("w"))] == ["w"]
+
+
+def test_drafts_of_killed_runs_vanish(tmp_path):
+    read(tmp_path, sample_trace("w"))
+    (index,) = (tmp_path / "cache" / "traces").glob("*.index")
+    left = index.with_name(f".{index.name}.{1 << 30}.draft")
+    index.rename(left)
+    read(tmp_path, sample_trace("w"))
+    assert index.exists() and not left.exists()
+
+
 def test_any_order_gives_the_same_conversations(tmp_path):
     rows = [trace(call(0, [number]), name=f"t{number}") for number in range(3)]
     every = read(tmp_path, *rows, sample_trace("w"))

@@ -13,7 +13,7 @@ import os
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 from aiperf import BadDataset
 from aiperf.sdk.environment import cache_directory
+from aiperf.sdk.exporter import atomic
 from aiperf_traces.plans import SessionPlan
 from msgspec import Struct
 
@@ -58,10 +59,14 @@ class _Table(Struct, frozen=True):
     remarks: list[str]
 
 
-class _Stamps(Struct, frozen=True):
-    """files: of each its name, device, inode, size and time of change.  digest: of their content."""
+_Stamp = tuple[str, int, int, int, int]
+"""A file's name, device, inode, size and time of change."""
 
-    files: list[tuple[str, int, int, int, int]]
+
+class _Stamps(Struct, frozen=True):
+    """The *digest* of the content of files that look so."""
+
+    files: list[_Stamp]
     digest: str
 
 
@@ -125,43 +130,45 @@ def opened_index(files: Sequence[Path], depends: Sequence[object], write: Callab
     """The index of the files, made by *write* where the cache has none.  depends: on what plans depend besides the files.
 
     Raises:
-        BadDataset: A file can't be read, or *write* refuses it.
+        BadDataset: A file can't be read, changed meanwhile, or *write* refuses it.
     """
-    folder = cache_directory() / "traces"
-    key = hashlib.sha256(msgspec.json.encode([_digest(files, folder), _MAGIC.decode(), *depends])).hexdigest()
+    folder, stamps = cache_directory() / "traces", [_stamp(path) for path in files]
+    key = hashlib.sha256(msgspec.json.encode([_digest(files, stamps, folder), _MAGIC.decode(), *depends])).hexdigest()
     path = folder / f"{key[:40]}.index"
     with contextlib.suppress(OSError, ValueError, msgspec.DecodeError), path.open("rb") as file:
         index = TraceIndex(file, str(path))
         os.utime(path)
         return index
+
+    def made(file: BinaryIO) -> TraceIndex:
+        write(file)
+        _check_unchanged(files, stamps)
+        return TraceIndex(file, str(path))
+
     try:
-        with _drafted(folder, path) as file:
-            write(file)
-            return TraceIndex(file, str(path))
+        with atomic(path) as draft, draft.open("w+b") as file:
+            index = made(file)
+        _tidy(folder)
+        return index
     except OSError as error:
-        log.warning("the index of this corpus can't be kept in %s: %s; it is made again in each run", folder, error.strerror)
+        why = error.strerror or error
+        log.warning("the index of this corpus can't be kept in %s: %s; it is made again in each run", folder, why)
     try:
         with tempfile.TemporaryFile() as unnamed:
-            write(cast("BinaryIO", unnamed))
-            return TraceIndex(cast("BinaryIO", unnamed), str(path))
+            return made(cast("BinaryIO", unnamed))
     except OSError as error:
-        where = f"{tempfile.gettempdir()}: {error.strerror}"
+        where = f"{tempfile.gettempdir()}: {error.strerror or error}"
         raise BadDataset(f"there is no place for the index of this corpus in {where}", "make room, or set TMPDIR") from error
 
 
-@contextlib.contextmanager
-def _drafted(folder: Path, path: Path) -> Iterator[BinaryIO]:
-    """A file that is at *path* once the block is left."""
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f".{path.name}.{os.getpid()}"
-    try:
-        with draft.open("w+b") as file:
-            yield file
-        draft.replace(path)
-        _tidy(folder)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+def _check_unchanged(files: Sequence[Path], stamps: Sequence[_Stamp]) -> None:
+    """
+    Raises:
+        BadDataset: A file looks otherwise than by its stamp, so that the index is not that of its digest.
+    """
+    for path, stamp in zip(files, stamps, strict=True):
+        if _stamp(path) != stamp:
+            raise BadDataset(f"{path} changed while it was read", "start the run again when the file is complete")
 
 
 def _tidy(folder: Path) -> None:
@@ -171,9 +178,8 @@ def _tidy(folder: Path) -> None:
             path.unlink()
 
 
-def _digest(files: Sequence[Path], folder: Path) -> str:
+def _digest(files: Sequence[Path], stamps: list[_Stamp], folder: Path) -> str:
     """The digest of the files; of those that look as they did the one that is known."""
-    stamps = [_stamp(path) for path in files]
     names = "\0".join(str(path.absolute()) for path in files)
     known = folder / f"{hashlib.sha256(names.encode()).hexdigest()[:40]}.seen"
     with contextlib.suppress(OSError, msgspec.DecodeError):
@@ -181,17 +187,15 @@ def _digest(files: Sequence[Path], folder: Path) -> str:
         if seen.files == stamps:
             return seen.digest
     digest = digest_of(files)
+    _check_unchanged(files, stamps)
     changed_ns = max(stamp[-1] for stamp in stamps)
-    if time.time_ns() - changed_ns > _SETTLED_S * 1e9 and [_stamp(path) for path in files] == stamps:
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            draft = known.with_name(f".{known.name}.{os.getpid()}")
+    if time.time_ns() - changed_ns > _SETTLED_S * 1e9:
+        with contextlib.suppress(OSError), atomic(known) as draft:
             draft.write_bytes(msgspec.json.encode(_Stamps(stamps, digest)))
-            draft.replace(known)
     return digest
 
 
-def _stamp(path: Path) -> tuple[str, int, int, int, int]:
+def _stamp(path: Path) -> _Stamp:
     try:
         about = path.stat()
     except OSError as error:
