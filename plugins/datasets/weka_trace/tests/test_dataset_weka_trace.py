@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,18 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path, case):
     rows, sentence = REFUSED[case]
     with pytest.raises(BadDataset, match=sentence):
         read(tmp_path, *rows)
+
+
+@pytest.mark.parametrize(("row", "keys"), [
+    (trace({**GOOD, "x": 1}), r"type, t, model, in, .*, think_time; of the type s also ttft$"),
+    (trace(GOOD, agent(1, {**GOOD, "ttft": 1})), r"type, t, model, in, .*, think_time; of the type s also ttft$"),
+    (trace(GOOD, agent(1, GOOD, x=1)), r"type, t, agent_id, subagent_type, .*, system_tokens$"),
+    (trace(GOOD, x=1), r"id, models, block_size, .*, totals$"),
+])  # fmt: skip
+def test_an_unknown_key_is_answered_with_the_possible_ones(tmp_path, row, keys):
+    with pytest.raises(BadDataset) as caught:
+        read(tmp_path, row)
+    assert re.match(f"its keys are {keys}", caught.value.hints[0])
 
 
 def test_a_directory_without_traces_is_refused(tmp_path):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from array import array
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -60,6 +60,10 @@ class SubagentCall(Struct, forbid_unknown_fields=True, tag_field="type", tag="su
     system_tokens: _Count = 0
 
 
+class _Kind(Struct):
+    type: str = ""
+
+
 class WekaRow(Struct, forbid_unknown_fields=True):
     """A trace.  Its requests are read one by one, so that the blocks of all are never Python objects together."""
 
@@ -87,6 +91,7 @@ class ClockBasis(Struct):
 
 _decode = msgspec.json.Decoder(WekaRow).decode
 _decode_entry = msgspec.json.Decoder(PlainCall | StreamedCall | SubagentCall).decode
+_decode_kind = msgspec.json.Decoder(_Kind).decode
 
 
 class EarlierRequest(Exception):  # noqa: N818 - an outcome: the corpus is read again, by the other clock
@@ -106,7 +111,7 @@ def session_of(text: bytes, place: str, basis: str, seen: ClockBasis) -> Recorde
     try:
         row = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _refused(place, "", error, WekaRow) from error
+        raise _refused(place, error, _keys(WekaRow)) from error
     name = f"{place}: trace {row.id!r}"
     if not row.id:
         raise BadDataset(f"{place}: its id is empty")
@@ -118,7 +123,7 @@ def session_of(text: bytes, place: str, basis: str, seen: ClockBasis) -> Recorde
         try:
             entry = _decode_entry(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _refused(where, "", error, StreamedCall, SubagentCall) from error
+            raise _refused(where, error, _entry_keys(raw, error)) from error
         if isinstance(entry, SubagentCall):
             entries.append(_subagent(entry, f"{name}, subagent {entry.agent_id!r}", basis, seen))
         else:
@@ -174,13 +179,22 @@ def _check_time(at_s: float, where: str) -> None:
         raise BadDataset(f"{where} has the time t {at_s:g}: it is finite, and 0 s or later")
 
 
-def _refused(where: str, before: str, error: Exception, *forms: type[Struct]) -> BadDataset:
+def _keys(form: type[Struct]) -> str:
+    return ", ".join(each.encode_name for each in msgspec.structs.fields(form))
+
+
+def _entry_keys(raw: Raw, error: Exception) -> str:
+    """The keys of the entry that *error* is of: a subagent, a request, or an inner request of a subagent."""
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        if _decode_kind(raw).type == "subagent" and "$.requests[" not in str(error):
+            return f"type, {_keys(SubagentCall)}"
+    return f"type, {_keys(PlainCall)}; of the type s also ttft"
+
+
+def _refused(where: str, error: Exception, keys: str) -> BadDataset:
     if not isinstance(error, msgspec.ValidationError):
-        return BadDataset(f"{where}: {before}no JSON: {error}")
-    hints: Iterable[str] = ()
-    if "unknown field" in str(error):
-        hints = [f"its keys are {', '.join(each.encode_name for each in msgspec.structs.fields(form))}" for form in forms[:1]]
-    return BadDataset(f"{where}: {error}", *hints)
+        return BadDataset(f"{where}: no JSON: {error}")
+    return BadDataset(f"{where}: {error}", *([f"its keys are {keys}"] if "unknown field" in str(error) else ()))
 
 
 __all__ = ["ClockBasis", "EarlierRequest", "WekaRow", "session_of"]
