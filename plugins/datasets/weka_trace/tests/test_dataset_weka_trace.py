@@ -348,3 +348,10 @@ def test_what_was_recorded_is_told_without_prompts(tmp_path):
     assert [(row.session, row.stream, row.depth, row.input_tokens) for row in rows] == [
         ("w", 0, 0, 150), ("w::sa:x", 1, 1, 64), ("w", 0, 0, 214),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("inner_s", [5, 1])
+def test_rows_have_the_block_size_of_the_corpus_by_either_clock(tmp_path, inner_s):
+    rows = trace(call(0, [1], 16), agent(5, call(inner_s, [9], 16)), call(20, [1, 2], 32), block_size=16)
+    recorded = WekaTrace.recorded(source(tmp_path, rows))
+    assert (recorded.block_tokens, len(list(recorded.rows))) == (16, 3)

@@ -14,7 +14,7 @@ from aiperf_dataset_weka_trace.options import AUTO
 from aiperf_dataset_weka_trace.records import ClockBasis, EarlierRequest
 
 BLOCK_TOKENS = 64
-"""Of traces that say nothing else."""
+"""Of a corpus without traces."""
 
 
 def recorded(path: Path) -> Trace:
@@ -24,13 +24,15 @@ def recorded(path: Path) -> Trace:
         BadDataset: A trace breaks a rule.
     """
     files, seen = files_of(path), ClockBasis(relative=False)
-    sizes: list[int] = []
+    size = None
     try:
-        sizes = [session.block_tokens for _, session in sessions(files, AUTO, seen)]
+        for _, session in sessions(files, AUTO, seen):
+            size = size or session.block_tokens
     except EarlierRequest:
         seen.relative = True
+        size = next(session.block_tokens for _, session in sessions(files, AUTO, seen))
     rows = trace_rows(((session, None) for _, session in sessions(files, AUTO, seen)), settings().workers)
-    return Trace(rows, sizes[0] if sizes else BLOCK_TOKENS)
+    return Trace(rows, size or BLOCK_TOKENS)
 
 
 __all__ = ["recorded"]
