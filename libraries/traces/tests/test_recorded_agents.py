@@ -2,7 +2,9 @@ import math
 
 import pytest
 from aiperf_traces.options import AgentTraceOptions
-from aiperf_traces.sessions import RecordedRequest, RecordedSession, Subagent, pause_ms
+from aiperf_traces.plans import pauses, plan_of
+from aiperf_traces.sessions import RecordedRequest, RecordedSession, Subagent
+from aiperf_traces.settings import TraceSettings
 
 
 def _request(at_s: float, answer_s: float | None = None, think_s: float | None = None) -> RecordedRequest:
@@ -18,18 +20,19 @@ def _request(at_s: float, answer_s: float | None = None, think_s: float | None =
         (math.nan, None, {}, 4000.0),
         (9.0, None, {}, None),
         (1.0, 2.5, {}, 3000.0),
-        (1.0, 2.5, {"think_time_only": True}, 2500.0),
-        (1.0, None, {"think_time_only": True}, 3000.0),
-        (1.0, 0.0, {"think_time_only": True}, None),
-        (1.0, 2.5, {"ignore_delays": True}, None),
-        (1.0, None, {"delay_cap_s": 0.5}, 500.0),
-        (1.0, None, {"delay_cap_s": 0.0}, None),
+        (1.0, 2.5, {"think_only": True}, 2500.0),
+        (1.0, None, {"think_only": True}, 3000.0),
+        (1.0, 0.0, {"think_only": True}, None),
+        (1.0, None, {"cap_s": 0.5}, 500.0),
+        (1.0, None, {"cap_s": 0.0}, None),
     ],
 )
 def test_a_request_waits_the_time_behind_the_answer_before(
     answer_s: float | None, think_s: float | None, options: dict[str, float], pause: float | None
 ) -> None:
-    assert pause_ms(_request(1, answer_s), _request(5, think_s=think_s), AgentTraceOptions(**options)) == pause
+    plan = plan_of(RecordedSession("s", 64, [_request(1, answer_s), _request(5, think_s=think_s)]), TraceSettings())
+    found = pauses(plan.agents[0].turns, **{"think_only": False, "cap_s": None, **options})
+    assert list(found) == [None, pause]
 
 
 def test_both_ways_to_wait_exclude_each_other() -> None:

@@ -48,7 +48,7 @@ class Agent(Struct):
     origin: Origin | None = None
 
 
-class Start(Struct):
+class Start(Struct, array_like=True):
     """Agents that the root starts together, by their numbers.
 
     after: the turn of the root behind which they begin; joins: the one that waits for them, None for none.

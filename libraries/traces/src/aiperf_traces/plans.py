@@ -67,22 +67,13 @@ class AgentPlan(Struct, array_like=True):
     turns: list[TurnPlan]
 
 
-class StartPlan(Struct, array_like=True):
-    """Agents that the root starts together, as of :class:`aiperf_traces.agents.Start`."""
-
-    agents: list[int]
-    after: int
-    joins: int | None
-    at_s: float
-
-
 class SessionPlan(Struct, array_like=True):
     """A session, the root first.  dropped: ids of subagents before which no turn stands.  seams: chains that were put back."""
 
     id: str
     block_tokens: int
     agents: list[AgentPlan]
-    starts: list[StartPlan]
+    starts: list[Start]
     dropped: list[str]
     seams: int
 
@@ -124,17 +115,13 @@ def plan_of(
             )
         ]
         agents.append(AgentPlan(agent.id, agent.kind, agent.outer, turns))
-    return SessionPlan(session.id, session.block_tokens, agents, _starts(crew.starts), crew.dropped, crew.seams)
+    return SessionPlan(session.id, session.block_tokens, agents, crew.starts, crew.dropped, crew.seams)
 
 
 def models_of(session: RecordedSession) -> list[str]:
     """The models of a session: that of the root's first request, then others in the order in which they appear."""
-    own = (entry for entry in session.requests if not isinstance(entry, Subagent))
-    return list(dict.fromkeys(request.model for request in (*[one for one in [next(own, None)] if one], *session.every())))
-
-
-def _starts(starts: Sequence[Start]) -> list[StartPlan]:
-    return [StartPlan(start.agents, start.after, start.joins, start.at_s) for start in starts]
+    own = [entry.model for entry in session.requests if not isinstance(entry, Subagent)]
+    return list(dict.fromkeys((*own[:1], *(request.model for request in session.every()))))
 
 
 def _origin(agent: Agent, crew: Crew, layouts: Sequence[Sequence[PromptLayout]]) -> Beginning | None:
@@ -183,7 +170,11 @@ def _hits(crew: Crew) -> list[list[int]]:
 
 
 def pauses(turns: Sequence[TurnPlan], *, think_only: bool, cap_s: float | None) -> Iterator[float | None]:
-    """By turn of an agent, how many ms it waits behind the answer before; None is not at all.  (As sessions.pause_ms.)"""
+    """By turn of an agent, how many ms it waits behind the answer before; None is not at all.
+
+    think_only: waits the recorded think time where that is known, in place of the time between answer and request.
+    cap_s: the longest pause in s; None is no bound.  (Spec: datasets §3.11, delay.)
+    """
     before: TurnPlan | None = None
     for turn in turns:
         seconds = 0.0 if before is None else turn.at_s - before.end_s
@@ -196,4 +187,4 @@ def pauses(turns: Sequence[TurnPlan], *, think_only: bool, cap_s: float | None) 
             yield 1000.0 * (seconds if cap_s is None else min(seconds, cap_s)) or None
 
 
-__all__ = ["AgentPlan", "MessagePlan", "SessionPlan", "StartPlan", "TurnPlan", "models_of", "pauses", "plan_of"]
+__all__ = ["AgentPlan", "MessagePlan", "SessionPlan", "TurnPlan", "models_of", "pauses", "plan_of"]

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from aiperf_traces.options import AgentTraceOptions
-
 
 class RecordedRequest(Struct):
     """A request of an agent.
@@ -70,7 +68,6 @@ class RecordedSession(Struct):
     id: str
     block_tokens: int
     requests: list[RecordedRequest | Subagent]
-    models: tuple[str, ...] = ()
     tool_tokens: int = 0
     system_tokens: int = 0
 
@@ -93,17 +90,3 @@ class RecordedSession(Struct):
                 lengths = [entry.input_tokens + max(1, output)]
             longest = max(longest, *lengths) if lengths else longest
         return longest
-
-
-def pause_ms(before: RecordedRequest, request: RecordedRequest, options: AgentTraceOptions) -> float | None:
-    """How long *request* waits behind the answer to *before*, the request in front of it in its chain; None is not at all.
-
-    That is the recorded time between answer and request, 0 at least.  (Spec: datasets §3.11, delay.)
-    """
-    if options.ignore_delays:
-        return None
-    think_s = request.think_s if options.think_time_only else None
-    seconds = think_s if think_s is not None else request.at_s - before.end_s
-    if not 0 < seconds < math.inf:
-        return None
-    return 1000.0 * (seconds if options.delay_cap_s is None else min(seconds, options.delay_cap_s)) or None

@@ -86,7 +86,8 @@ class Recording:
         placed: set[str] = set()
         for name in (each for each in self._rounds if each not in started):
             yield from self._session(name, placed)
-        for name in (each for each in self._rounds if each in started - placed):
+        without_place = started - placed
+        for name in (each for each in self._rounds if each in without_place):
             yield from self._session(name, placed)
 
     def _session(self, name: str, placed: set[str]) -> Iterator[tuple[RecordedSession, float]]:
@@ -107,9 +108,7 @@ class Recording:
         for place, request in enumerate(requests):
             entries.append(request)
             entries += sorted(behind.get(place, ()), key=lambda agent: agent.at_s)
-        models = [one.model for one in requests]
-        models += [one.model for agents in behind.values() for agent in agents for one in agent.requests]
-        yield RecordedSession(safe_id(name), self._block_tokens, entries, tuple(dict.fromkeys(models))), began_s
+        yield RecordedSession(safe_id(name), self._block_tokens, entries), began_s
 
 
 def _ordered(rounds: Sequence[Round]) -> list[Round]:

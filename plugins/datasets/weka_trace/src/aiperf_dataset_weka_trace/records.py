@@ -128,9 +128,7 @@ def session_of(text: bytes, place: str, basis: str, seen: ClockBasis) -> Recorde
             entries.append(_subagent(entry, f"{name}, subagent {entry.agent_id!r}", basis, seen))
         else:
             entries.append(_request(entry, entry.t, where))
-    return RecordedSession(
-        row.id, row.block_size, entries, tuple(row.models), row.tool_tokens, row.system_tokens
-    )
+    return RecordedSession(row.id, row.block_size, entries, row.tool_tokens, row.system_tokens)
 
 
 def _subagent(entry: SubagentCall, name: str, basis: str, seen: ClockBasis) -> Subagent:
