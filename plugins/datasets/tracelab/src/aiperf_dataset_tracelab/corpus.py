@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-from aiperf import BadDataset
 from aiperf_dataset_weka_trace.corpus import IndexedCorpus
 from aiperf_dataset_weka_trace.index import IndexWriter
-from aiperf_traces.plans import plan_of
-from aiperf_traces.settings import settings
 
 from aiperf_dataset_tracelab.options import TracelabOptions
 from aiperf_dataset_tracelab.recording import Recording, switches
@@ -24,22 +21,14 @@ class RoundCorpus(IndexedCorpus):
     """
 
     def __init__(self, source: Path, options: TracelabOptions) -> None:
-        self._source, self._options, self._settings = source, options, settings()
-        depends: list[object] = ["tracelab", options.block_size, options.max_isl, options.max_osl]
-        depends += [msgspec.to_builtins(self._settings), msgspec.to_builtins(switches())]
-        super().__init__(str(source), [source], depends, options.max_context)
+        self._source, self._block_tokens = source, options.block_size
+        depends = ["tracelab", options.block_size, msgspec.to_builtins(switches())]
+        super().__init__(str(source), [source], depends, options)
 
     def _write(self, file: BinaryIO) -> None:
-        writer, recording = IndexWriter(file), Recording(self._source, self._options.block_size)
-        most_output = self._options.max_osl
+        writer, recording = IndexWriter(file), Recording(self._source, self._block_tokens)
         for session, _ in recording.sessions():
-            try:
-                plan = plan_of(session, self._settings, self._options.max_isl, most_output)
-            except BadDataset as error:
-                raise BadDataset(f"{self.name}: {error.message}", *error.hints) from error
-            if not plan.agents[0].turns:
-                plan.agents, plan.starts = [], []
-            writer.add(plan, session.longest_context(most_output))
+            self.added(writer, session, self.name)
         links = recording.links
         facts = {
             "spawn_windows": links.found, "subagents": len(links.windows) - links.deeper,

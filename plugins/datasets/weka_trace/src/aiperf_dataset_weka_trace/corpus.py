@@ -9,6 +9,8 @@ from typing import Any, BinaryIO
 
 import msgspec
 from aiperf import BadDataset
+from aiperf_traces.agents import FLAT
+from aiperf_traces.options import AgentTraceOptions
 from aiperf_traces.plans import SessionPlan, plan_of
 from aiperf_traces.sessions import RecordedSession
 from aiperf_traces.settings import settings
@@ -64,20 +66,22 @@ def kept_entries(entries: Sequence[TraceEntry], most: int | None, name: str) -> 
 
 
 class IndexedCorpus:
-    """The traces of *files* that have at most *most_context* tokens, by their index.
+    """The traces of *files* that the options leave, by their index.
 
-    name: of the corpus, for messages.  *depends*: on what plans depend besides the files.
+    name: of the corpus, for messages.
+    *depends*: on what plans depend besides the files, the variables and the bounds of lengths.
 
     Raises:
         BadDataset: A trace breaks a rule, or none is left.
     """
 
-    def __init__(self, name: str, files: Sequence[Path], depends: Sequence[object], most_context: int | None) -> None:
-        self.name = name
-        self._index: TraceIndex = opened_index(files, depends, self._write)
+    def __init__(self, name: str, files: Sequence[Path], depends: Sequence[object], options: AgentTraceOptions) -> None:
+        self.name, self._bounds, self._rules = name, (options.max_isl, options.max_osl), settings()
+        every = [*depends, *self._bounds, msgspec.to_builtins(self._rules)]
+        self._index: TraceIndex = opened_index(files, every, self._write)
         for remark in self._index.remarks:
             log.warning("%s", remark)
-        self.entries = kept_entries(self._index.entries, most_context, name)
+        self.entries = kept_entries(self._index.entries, options.max_context, name)
 
     def plan(self, number: int) -> SessionPlan:
         """The plan of a trace, by its number among those that are left."""
@@ -88,6 +92,22 @@ class IndexedCorpus:
         """What results tell of the corpus."""
         return {**self._index.facts, "traces_read": len(self._index.entries), "traces": len(self.entries)}
 
+    def added(self, writer: IndexWriter, session: RecordedSession, place: str) -> SessionPlan:
+        """The plan of a session, which the index has from now on; without agents where its root has no requests.
+
+        Raises:
+            BadDataset: The session contradicts itself; the message begins with *place*.
+        """
+        most_input, most_output = self._bounds
+        try:
+            plan = plan_of(session, self._rules, most_input, most_output)
+        except BadDataset as error:
+            raise BadDataset(f"{place}: {error.message}", *error.hints) from error
+        if not plan.agents[0].turns:
+            plan.agents, plan.starts = [], []
+        writer.add(plan, session.longest_context(most_output))
+        return plan
+
     def _write(self, file: BinaryIO) -> None:
         """Read the corpus, and write its index."""
         raise NotImplementedError(f"{type(self).__name__} must define _write(file)")
@@ -97,35 +117,27 @@ class Corpus(IndexedCorpus):
     """The traces of *source*, a file or directory, that the options leave."""
 
     def __init__(self, source: Path, options: WekaOptions, files: Sequence[Path] = (), name: str = "") -> None:
-        self._options, self._settings, self._files = options, settings(), files or files_of(source)
-        depends = ["weka_trace", options.basis, options.max_isl, options.max_osl, msgspec.to_builtins(self._settings)]
-        super().__init__(name or str(source), self._files, depends, options.max_context)
+        self._basis, self._files = options.basis, files or files_of(source)
+        super().__init__(name or str(source), self._files, ["weka_trace", options.basis], options)
 
     def _write(self, file: BinaryIO) -> None:
-        basis, seen = self._options.basis, ClockBasis(self._options.basis == RELATIVE)
+        seen = ClockBasis(self._basis == RELATIVE)
         try:
-            self._write_by(file, basis, seen)
+            self._write_by(file, seen)
         except EarlierRequest:
             seen.relative = True
-            self._write_by(file, basis, seen)
+            self._write_by(file, seen)
 
-    def _write_by(self, file: BinaryIO, basis: str, seen: ClockBasis) -> None:
-        writer, rules, dropped, seams, workers = IndexWriter(file), self._settings, list[str](), 0, 0
-        most_output = self._options.max_osl
-        for place, session in sessions(self._files, basis, seen):
-            try:
-                plan = plan_of(session, rules, self._options.max_isl, most_output)
-            except BadDataset as error:
-                raise BadDataset(f"{place}: {error.message}", *error.hints) from error
-            if not plan.agents[0].turns:
-                plan.agents, plan.starts = [], []
+    def _write_by(self, file: BinaryIO, seen: ClockBasis) -> None:
+        writer, dropped, seams, workers = IndexWriter(file), list[str](), 0, 0
+        for place, session in sessions(self._files, self._basis, seen):
+            plan = self.added(writer, session, place)
             dropped += [f"{identity!r} of {session.id!r}" for identity in plan.dropped]
-            seams, workers = seams + plan.seams, workers + sum(agent.kind == "weka_flat" for agent in plan.agents)
-            writer.add(plan, session.longest_context(most_output))
+            seams, workers = seams + plan.seams, workers + sum(agent.kind == FLAT for agent in plan.agents)
         if workers:
             log.info("%s: %d agents stood among the requests of others; %d contexts were cut", self.name, workers, seams)
         facts = {"nested_timestamp_basis": RELATIVE if seen.relative else ABSOLUTE}
-        writer.finish(facts=facts, remarks=_remarks(self.name, basis, seen, dropped))
+        writer.finish(facts=facts, remarks=_remarks(self.name, self._basis, seen, dropped))
 
 
 def _remarks(name: str, basis: str, seen: ClockBasis, dropped: Sequence[str]) -> list[str]:
