@@ -146,8 +146,8 @@ def opened_index(files: Sequence[Path], depends: Sequence[object], write: Callab
         return TraceIndex(file, str(path))
 
     try:
-        with atomic(path) as draft, draft.open("w+b") as file:
-            index = made(file)
+        with atomic(path) as draft, draft.open("w+b") as new:
+            index = made(new)
         _tidy(folder)
         return index
     except OSError as error:
