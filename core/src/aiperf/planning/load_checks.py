@@ -114,13 +114,12 @@ def warms_itself(draft: Draft, schedule: str) -> bool:
 def check_drivers(draft: Draft, schedules: Collection[str]) -> None:
     """Refuse what was typed for a driver that serves none of the *schedules*."""
     flag, settings = draft.flag("scheduling_mode"), draft.settings
-    filled = {each.partition(" ")[0] for each in settings.filled}
     for driver in draft.registry.all("drivers"):
         served = driver.capabilities.get("schedule")
         if served is None or served in schedules:
             continue
         for field, typed in settings.typed.items():
-            if field.startswith(f"{driver.key}.") and typed not in filled:
+            if field.startswith(f"{driver.key}."):
                 draft.refuse_alone(typed, f"{flag} {served}", "it is an option of that mode alone")
 
 

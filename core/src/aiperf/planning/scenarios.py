@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from aiperf.errors import ConfigError
 from aiperf.planning.problems import Draft
 from aiperf.registry.third_party import blamed, load
@@ -38,4 +36,4 @@ def ruled(draft: Draft, plan: Plan) -> Plan:
         draft.hint(f"{title} fills in {names(list(draft.settings.filled))}")
     for each in found if override else ():
         draft.warn(f"{each.sentence(title)}; {flag} allows it, and the run doesn't count for {title}")
-    return plan.replacing(overridden=tuple(replace(each) for each in found) if override else ())
+    return plan.replacing(overridden=found if override else ())

@@ -114,6 +114,9 @@ def test_no_override_allows_prompts_that_are_made_or_markers_of_a_warmup() -> No
     [
         (asked_for(), {"--scheduling-mode": "agentic_replay", "--extra-inputs": ["ignore_eos:true"]}),
         (asked_for(request_rate="5"), {"--scheduling-mode": ...}),
+        (asked_for(scheduling_mode="agentic-replay"), {"--system-idle-gap-cap-seconds": "10"}),
+        (asked_for(scheduling_mode="agentic_replay", request_rate="5"), {"--system-idle-gap-cap-seconds": ...}),
+        (asked_for(request_rate="5", warmup_grace_period="9"), {"--warmup-grace-period": ...}),
         (asked_for(fixed_schedule=False), {"--scheduling-mode": "agentic_replay"}),
         (asked_for(extra_inputs=["temperature:0"]), {"--extra-inputs": ["ignore_eos:true"]}),
         (asked_for(extra_inputs=["ignore_eos:false"]), {"--extra-inputs": ...}),

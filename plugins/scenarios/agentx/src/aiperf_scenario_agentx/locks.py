@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from aiperf import Plan
+from aiperf.sdk.descriptor import canonical
 from aiperf.sdk.scenario import AskedSettings, Conflict
 
 from aiperf_scenario_agentx.rules import (
@@ -29,6 +30,13 @@ _OFF = ("false", "no", "off", "0")
 def modes(asked: AskedSettings) -> list[str]:
     """The options that were given and choose a scheduling mode."""
     return [flag for flag in _MODES if (given := asked.given(flag)) is not None and given.on is not False]
+
+
+def in_lanes(asked: AskedSettings) -> bool:
+    """Whether lanes are replayed: no other scheduling mode is chosen."""
+    mode = asked.given("--scheduling-mode")
+    own = ["--scheduling-mode"] if mode is not None and canonical(mode.text) == AGENTIC else []
+    return modes(asked) == own
 
 
 def scheduling(plan: Plan, asked: AskedSettings) -> Iterator[Conflict]:
