@@ -129,6 +129,8 @@ def _profiling(draft: Draft, schedule: str, index: int, entries: int, *, once: b
             ({RATE: kernel.request_rate, USERS: kernel.user_centric_rate}.get(follows), kernel.rate_ramp_s),
         ),
     )  # fmt: skip
+
+
 def _first_part(kernel: KernelOptions, profiling: PhasePlan) -> PhasePlan:
     """The warmup that belongs to a schedule: its sessions live on into *profiling*."""
     return PhasePlan(
