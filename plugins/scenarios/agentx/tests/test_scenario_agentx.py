@@ -193,6 +193,12 @@ def test_answers_that_failed_reach_nowhere() -> None:
     kept = columns()
     kept["outcome"][1:] = 1.0
     assert judged(kept).reasons == ("insufficient_profile_metric_coverage",)
+    kept["outcome"][0] = 1.0
+    silent = judged(kept)
+    assert silent.reasons == ("insufficient_profile_metric_coverage",)
+    assert silent.notes == (
+        "no answer had a first token in the 1800 s of the phase profiling, and the last one must come behind 95 % of them",
+    )
 
 
 def test_an_aggregate_says_that_it_is_of_a_sweep_or_not_judged_whole() -> None:

@@ -43,6 +43,16 @@ class Coverage(Struct, frozen=True):
     def enough(self) -> bool:
         return max(self.first_token, self.between_tokens) >= REQUIRED
 
+    def sentence(self) -> str:
+        """Why it isn't enough."""
+        phase = f"the {self.duration_s:g} s of the phase {self.phase}"
+        if not self.first_token:
+            return f"no answer had a first token in {phase}, and the last one must come behind {100 * REQUIRED:g} % of them"
+        return (
+            f"the last first token came at {100 * self.first_token:.1f} % of {phase}, and the last answer with a time between"
+            f" tokens ended at {100 * self.between_tokens:.1f} %: one of the two must reach {100 * REQUIRED:g} %"
+        )
+
     def entry(self) -> dict[str, Any]:
         return {
             "phase_name": self.phase, "expected_duration_seconds": self.duration_s, "required_ratio": REQUIRED,
@@ -94,11 +104,7 @@ def verdict(evidence: Evidence) -> ScenarioVerdict:
     for each in coverage:
         if not each.enough:
             runtime.append(UNCOVERED)
-            notes.append(
-                f"the last first token came at {100 * each.first_token:.1f} % of the {each.duration_s:g} s of the phase"
-                f" {each.phase}, and the last answer with a time between tokens ended at {100 * each.between_tokens:.1f} %:"
-                f" one of the two must reach {100 * REQUIRED:g} %"
-            )
+            notes.append(each.sentence())
     runtime = list(dict.fromkeys(runtime))
     reasons += runtime
     fault = f"the run doesn't count for {NAME}: {', '.join(runtime)}" if runtime else ""
