@@ -8,7 +8,7 @@ from aiperf import BadResponse
 from aiperf_http2.grpc import CONTENT_TYPE, decoded_message, http_code, status_name
 
 UNIMPLEMENTED = (404, 501)
-"""HTTP statuses that say what the status of a method says which the server doesn't have."""
+"""Codes of a call to a method that the server doesn't have."""
 
 
 def check_status(trailers: Mapping[str, str]) -> None:
