@@ -167,8 +167,11 @@ def test_the_share_and_the_words_are_the_users(monkeypatch: pytest.MonkeyPatch) 
     assert judged(errors=too_long(400), failed=400, valid=600).valid
     monkeypatch.setenv("AIPERF_AGENTX_CONTEXT_OVERFLOW_RATE_LIMIT", "much")
     assert not judged(errors=too_long(400), failed=400, valid=600).valid
-    monkeypatch.setenv("AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS", "[]")
-    assert judged(errors=too_long(400), failed=400, valid=600).valid
+    for none in ("[]", '[""]'):
+        monkeypatch.setenv("AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS", none)
+        assert judged(errors=too_long(400), failed=400, valid=600).valid
+    monkeypatch.setenv("AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS", "context")
+    assert not judged(errors=too_long(400), failed=400, valid=600).valid
 
 
 def test_a_short_run_or_a_cancelled_one_needs_no_coverage() -> None:

@@ -7,7 +7,7 @@ import os
 
 from aiperf import ConfigError
 
-_WORDS = ("context length", "maximum context", "context_length_exceeded", "prompt is too long")
+WORDS = ("context length", "maximum context", "context_length_exceeded", "prompt is too long")
 _VARIABLE = "AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS"
 
 
@@ -19,7 +19,7 @@ def overflow_words() -> tuple[str, ...]:
     """
     text = os.environ.get(_VARIABLE)
     if text is None:
-        return _WORDS
+        return WORDS
     try:
         words = json.loads(text)
     except ValueError:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from aiperf import Evidence
+from aiperf import ConfigError, Evidence
 from aiperf.sdk.scenario import ScenarioFigure, ScenarioVerdict
+from aiperf_driver_agentic.overflow import WORDS, overflow_words
 from msgspec import Struct
 
 from aiperf_scenario_agentx.locks import SWEEP
@@ -21,8 +21,7 @@ UNCOVERED, UNKNOWN_COVERAGE = "insufficient_profile_metric_coverage", "profile_m
 OF_SWEEP, UNJUDGED = "scenario_with_sweep", "scenario_reresolve_failed"
 REQUIRED = 0.95
 """The share of the duration up to which one of the two metrics must reach."""
-WORDS = ("context length", "maximum context", "context_length_exceeded", "prompt is too long")
-WORDS_VARIABLE, LIMIT_VARIABLE = "AIPERF_AGENTX_CONTEXT_OVERFLOW_SUBSTRINGS", "AIPERF_AGENTX_CONTEXT_OVERFLOW_RATE_LIMIT"
+LIMIT_VARIABLE = "AIPERF_AGENTX_CONTEXT_OVERFLOW_RATE_LIMIT"
 LIMIT = 0.01
 """The share of requests, from 0 to 1, that may be longer than the model's context."""
 _COMPLETED = 0
@@ -127,23 +126,19 @@ def _told(reasons: list[str]) -> dict[str, Any]:
 
 def overflows_of(evidence: Evidence) -> Overflows:
     """The requests of the profiling phase whose context was too long."""
-    summary, words = evidence.summary, overflow_words()
+    summary, words = evidence.summary, _words()
     skipped = summary.outcomes.get("overflowed", 0)
     failed = sum(each.count for each in evidence.errors if any(word in each.error.message.lower() for word in words))
     return Overflows(skipped, failed, summary.valid + summary.failed + skipped, overflow_limit())
 
 
-def overflow_words() -> tuple[str, ...]:
-    """Words of servers for a context that is too long, in lower case; the variable's where it is a JSON list of texts."""
-    text = os.environ.get(WORDS_VARIABLE, "").strip()
+def _words() -> tuple[str, ...]:
+    """The driver's words for a context that is too long; the usual ones where the variable is no list of texts."""
     try:
-        words = json.loads(text) if text else WORDS
-    except ValueError:
-        words = None
-    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-        log.warning("%s is no JSON list of texts: %s; the usual words are used", WORDS_VARIABLE, text)
-        words = WORDS
-    return tuple(word.lower() for word in words)
+        return overflow_words()
+    except ConfigError as error:  # a report may be made in another environment than the run
+        log.warning("%s; the usual words are used", error)
+        return WORDS
 
 
 def overflow_limit() -> float:
