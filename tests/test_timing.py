@@ -306,7 +306,7 @@ def test_who_waits_for_a_slow_server_uses_no_processor(aiperf: Program, steady: 
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64" or RELEASE < [6, 12], reason="slices of one's own came with Linux 6.12")
-@pytest.mark.parametrize("steady", [{"first_token_ms": 400}], indirect=True)
+@pytest.mark.parametrize("steady", [{"first_token_ms": 600_000}], indirect=True)
 def test_workers_ask_for_short_slices_of_a_core(aiperf: Program, steady: Simulator) -> None:
     running_ = aiperf.start("profile", "--model", "sim", "--url", steady.url, "--tokenizer", "builtin", "--ui", "none",
                             "--request-count", "1", "--isl", "8", "--osl", "2")  # fmt: skip
@@ -315,7 +315,10 @@ def test_workers_ask_for_short_slices_of_a_core(aiperf: Program, steady: Simulat
     (worker,) = workers_of(running_.process.pid)
     assert ctypes.CDLL(None).syscall(315, worker, attributes, 56, 0) == 0
     assert struct.unpack_from("Q", attributes.raw, 24) == (100_000,)
-    assert running_.end().code == 0
+    running_.interrupt()
+    running_.hears("Ctrl-C")
+    running_.interrupt()
+    assert running_.end().code == 130
 
 
 def workers_of(session: int) -> list[int]:
