@@ -50,16 +50,21 @@ def pieces_of(kept: RawValues, listed: str | None = None) -> Iterator[Piece]:
         return
     blocks, cuts = _overview(kept)
     for begin_ns, end_ns in zip([-math.inf, *cuts], [*cuts, math.inf], strict=True):
-        tables, places = [kept.rows(0, 0)], [np.empty(0, dtype=np.int64)]
-        for block in blocks:
-            if block.begin_ns < end_ns and block.end_ns > begin_ns:
-                columns = kept.rows(block.first, block.first + _BLOCK)
-                starts, ends = _times(columns)
-                under_way = np.flatnonzero((starts < end_ns) & (ends > begin_ns))
-                tables.append({name: column[under_way] for name, column in columns.items()})
-                places.append(block.first + under_way)
-        whole = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-        yield Piece(begin_ns, end_ns, whole, None if lists is None else _taken(lists, np.concatenate(places)))
+        columns, places = _under_way(kept, blocks, begin_ns, end_ns)
+        yield Piece(begin_ns, end_ns, columns, None if lists is None else _taken(lists, places))
+
+
+def _under_way(kept: RawValues, blocks: list[_Block], begin_ns: float, end_ns: float) -> tuple[dict[str, Floats], Ints]:
+    """The columns of the requests that are under way in a time, and their numbers; only they are left in memory."""
+    tables, places = [dict(kept.rows(0, 0))], [np.empty(0, dtype=np.int64)]
+    for block in blocks:
+        if block.begin_ns < end_ns and block.end_ns > begin_ns:
+            columns = kept.rows(block.first, block.first + _BLOCK)
+            starts, ends = _times(columns)
+            under_way = np.flatnonzero((starts < end_ns) & (ends > begin_ns))
+            tables.append({name: column[under_way] for name, column in columns.items()})
+            places.append(block.first + under_way)
+    return {name: np.concatenate([table.pop(name) for table in tables]) for name in [*tables[0]]}, np.concatenate(places)
 
 
 def _overview(kept: RawValues) -> tuple[list[_Block], list[float]]:

@@ -28,17 +28,17 @@ class _Window:
         self._spreads: dict[str, list[Spread]] = {}
         self.results: list[Result] = []
 
-    def take(self, row: Row, piece: Piece) -> None:
-        """Add a row of a piece; pieces come in order.  Without any time in the window there is no result."""
-        if piece.begin_ns >= self._end_ns or piece.end_ns <= self._begin_ns:
+    def take(self, row: Row, begin_ns: float, end_ns: float) -> None:
+        """Add a row of a piece, from one instant to another; pieces come in order.  No result without time in the window."""
+        if begin_ns >= self._end_ns or end_ns <= self._begin_ns:
             return
         curves = (row.curve, *(row.between or ()))
         spreads = self._spreads.pop(row.tag, None) or [Spread() for _ in curves]
         for spread, curve in zip(spreads, curves, strict=True):
-            part = weighted(curve, max(self._begin_ns, piece.begin_ns), min(self._end_ns, piece.end_ns), row.gate)
+            part = weighted(curve, max(self._begin_ns, begin_ns), min(self._end_ns, end_ns), row.gate)
             if part is not None:
                 spread.add(*part)
-        if piece.end_ns < self._end_ns:
+        if end_ns < self._end_ns:
             self._spreads[row.tag] = spreads
         elif (stats := spreads[0].statistics(self._percentiles)) is not None:
             group = "Effective" if row.gate is None else "Active"
@@ -61,8 +61,10 @@ def results(
     """The statistics of each row in each window.  *rows*: of a piece, always the same ones.  *percentiles*: further ones."""
     found = [_Window(*window, percentiles) for window in windows]
     for piece in pieces:
-        for row in rows(piece):
+        begin_ns, end_ns, made = piece.begin_ns, piece.end_ns, rows(piece)
+        del piece  # frees the columns that no row needs, before their curves are made
+        for row in made:
             for window in found:
-                window.take(row, piece)
+                window.take(row, begin_ns, end_ns)
             del row  # frees its curves before the next row makes new ones
     return [window.results for window in found]
