@@ -55,7 +55,7 @@ GROUPS: dict[str, tuple[Line, ...]] = {
         Line("analyze", 2, ("--sweep-range", "--sweep-list", "which values")),
         Line("config", 2, ("needs a word", "init, validate, expand, schema")),
         Line("create-template --bogus", 2, ("--bogus", "aiperf create-template --help")),
-        Line("speed-bench-report", 2, ("'speed-bench-report'", "a later version")),
+        Line("speed-bench-report", 2, ("needs a directory", "one that holds them")),
         Line("help", 2, ("'help'", "aiperf --help")),
         Line("--verson", 2, ("--verson", "did you mean --version?")),
         Line("--model m", 2, ("--model", "aiperf profile --help")),

@@ -626,6 +626,11 @@ HELD = {
         "test_definition_tools.py::test_each_tool_reads_its_own_numbers",
         "test_definitions.py::test_every_definition_reads_a_run_and_keeps_its_files",
     ),
+    "`aiperf speed-bench-report`": (
+        "test_speed_bench_report.py::test_the_acceptance_length_comes_from_the_first_source",
+        "test_speed_bench_report.py::test_series_of_the_profiling_phase_stand_in_the_summary",
+        "test_speed_bench_report.py::test_repeats_are_averaged_and_counted",
+    ),
     "`aiperf plot`": (
         "test_command_plot.py::test_every_plot_is_a_file_of_its_name",
         "test_command_plot.py::test_numbers_go_to_standard_output_and_no_file_is_written",

@@ -112,7 +112,6 @@ COMMANDS = {
     "kube": "there is no operator: run aiperf profile in a job of your cluster, and keep its artifact directory",
     "process-export-files": "aiperf report DIR reads a run again",
     "service": "the processes of a run are started by aiperf profile",
-    "speed-bench-report": f"the matrix of SPEED-Bench runs: {LATER}",
     **_each("run bench benchmark load perf start", "use aiperf profile"),
     "compare": f"the comparison of two runs: {LATER}",
     "help": "aiperf --help lists the commands", "version": "aiperf --version prints it",
