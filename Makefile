@@ -12,7 +12,7 @@ PROJECTS := constraints.txt pyproject.toml suite/contents.py $(addsuffix /pyproj
   $(wildcard libraries/*/src/*/*.[ch])
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: install demo test test-real programs isolated nightly differential check bench messages walks vendor clean
+.PHONY: install demo test test-real programs isolated nightly differential check bench messages walks vendor dist wheelhouse clean
 
 install: $(VENV)/.installed
 	@echo "$(VENV) is ready; next: . $(BIN)/activate"
@@ -86,11 +86,19 @@ vendor:
 walks: $(VENV)/.installed-tests
 	@$(BIN)/python tests/walks.py
 
+# Wheels and source distributions of all packages in dist/, and what they are made of.
+dist: $(VENV)/.installed-tests
+	@$(BIN)/python tests/dist.py --output dist
+
+# The same, and wheelhouse/: all that `pip install --no-index --find-links wheelhouse aiperf-suite` needs.  make wheelhouse EXTRAS=plots
+wheelhouse: $(VENV)/.installed-tests
+	@$(BIN)/python tests/dist.py --output dist --wheelhouse wheelhouse --extras "$(EXTRAS)"
+
 bench: $(VENV)/.installed-tests
 	$(BIN)/python benchmarks/bench.py
 
 clean:
-	rm -rf $(VENV) $(REFERENCE) $(NIGHTLY) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts benchmarks/out benchmarks/truthd/truthd benchmarks/truthd/sender
+	rm -rf $(VENV) $(REFERENCE) $(NIGHTLY) dist wheelhouse .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts benchmarks/out benchmarks/truthd/truthd benchmarks/truthd/sender
 
 # Every package is installed editable, with the versions of constraints.txt.  The build backends come first and are shared:
 # an environment of its own for each of the packages would take minutes.  uv_build looks for its own program in PATH.

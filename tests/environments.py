@@ -44,6 +44,11 @@ def suite() -> list[str]:
     return requirements
 
 
+def extras() -> list[str]:
+    """The extras of the meta-package, without ``all``."""
+    return [name for name in contents.contents()["extras"] if name != "all"]
+
+
 def normal(name: str) -> str:
     """The normalized name of a distribution."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import contents
 import pytest
 from aiperf.registry.registry import Registry
 from aiperf_command_plugins import readme_page
@@ -61,12 +60,6 @@ def test_every_page_is_linked_from_the_readme() -> None:
     index = ROOT / "docs" / "sdk" / "README.md"
     assert pages | {index} <= linked(ROOT / "README.md")
     assert parts - {index} <= linked(index)
-
-
-def test_the_readme_builds_wheels_of_all_packages() -> None:
-    (words,) = re.findall(r"^pip wheel .* -w wheels (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    named = {path.resolve() for pattern in words.split() for path in ROOT.glob(pattern.removeprefix("./"))}
-    assert {path for path in named if (path / "pyproject.toml").is_file()} == {*contents.folders(), ROOT / "suite"}
 
 
 def test_a_dead_link_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
