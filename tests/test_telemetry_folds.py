@@ -273,7 +273,7 @@ def test_a_killed_source_leaves_what_it_measured(aiperf: Program, simulator: Sim
     warnings = "\n".join(run.json()["warnings"])
     assert "its process was killed by SIGKILL; there are no further samples" in warnings
     assert "telemetry tides of acme-tides has no sample at the end of phase profiling" in warnings
-    assert "phase warmup" not in warnings and not folds(run).exists()
+    assert "phase warmup" not in warnings and not folds(run).exists() and not folds(run).with_suffix(".draft").exists()
     (main,) = (phase for phase in run.json()["phases"] if phase["kind"] == "profiling")
     series = {row["name"]: row["stats"] for row in source(run)["series"] if row["phase"] == main["index"]}
     begin_s, killed_s = ((at_ns - tides.began_ns) / 1e9 for at_ns in (instant(main["start_time"]), killed_ns))
@@ -331,7 +331,7 @@ def test_sources_that_never_start_answer_or_stop_cost_their_samples_alone(tmp_pa
     log = (run.artifacts / "logs" / "aiperf.log").read_text()
     for what in ("start", "sample"):
         assert f"the plugin telemetry:{what} of acme-{what} 0.9 has given no sample" in log
-    assert not [warning for warning in run.json()["warnings"] if "telemetry:" in warning], "nobody asked for them"
+    assert not [warning for warning in run.json().get("warnings", []) if "telemetry:" in warning], "nobody asked for them"
 
 
 @pytest.mark.long

@@ -158,7 +158,10 @@ class Series(WithOptions[OptionsT]):
         """Import what :meth:`summary` needs, while a run still waits for the last samples."""
 
     def running(self, folds: Path, slices: tuple[int, int] | None) -> RunningSeries:
-        """A fold beside the load, into the file *folds*.  slices: the phase that has time slices, and their length in ns."""
+        """A fold beside the load, into the file *folds*.  slices: the phase that has time slices, and their length in ns.
+
+        What is not whole stands in a file of that name that ends in ``.draft``: it is removed where the process is killed.
+        """
         return RunningSeries()
 
     def summary(

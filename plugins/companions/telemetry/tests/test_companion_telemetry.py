@@ -712,7 +712,8 @@ class Child:
 
 
 def with_child(made: Telemetry, child: Child) -> Any:
-    start = SourceStart(sample_ref("telemetry", "a:b"), None, TelemetryContext(), "")
+    path = str(sample_path(Path(made.context.plan.output.journal), 0))
+    start = SourceStart(sample_ref("telemetry", "a:b"), None, TelemetryContext(), path)
     source = _Source(start, child)  # type: ignore[arg-type]
     source.ready = True
     made._running.append(source)
@@ -730,10 +731,12 @@ def test_only_folds_that_will_come_are_waited_for(
     made, child = begun(plan_for(tmp_path), tmp_path / "log", print), Child(*replies)
     made._flush_s = -1.0
     with_child(made, child)
+    half = sample_path(Path(made.context.plan.output.journal), 0).with_suffix(".draft")
+    half.touch()
     if finished:
         made.finish()
     made.close()
-    assert child.let_go_of and child.patience_s == patience_s
+    assert child.let_go_of and child.patience_s == patience_s and not half.exists()
 
 
 def test_a_source_that_answers_again_is_waited_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from aiperf import PhasePlan, Plan, Snapshot
 from aiperf.parts.processes import SideProcess, fate
-from aiperf.parts.samples import sample_path
+from aiperf.parts.samples import folds_path, sample_path
 from aiperf.sdk.companion import Companion, CompanionContext, Waiting
 from aiperf.sdk.environment import number
 from aiperf.sdk.model import names
@@ -82,6 +83,12 @@ class _Source:
         self.asks_latest = False
         """Whether it has yet to tell its last values."""
         self.process.send(start)
+
+    def close(self) -> None:
+        """Let go of the process, which has ended; a killed one may have left half of its folds."""
+        self.process.close()
+        with contextlib.suppress(OSError):
+            folds_path(Path(self.start.path)).with_suffix(".draft").unlink(missing_ok=True)
 
     @property
     def rests(self) -> bool:
@@ -261,7 +268,7 @@ class Telemetry(Companion[None]):
         for source in sources:
             source.process.end(_STOP_S if source.folded else 0.0)
             self._listen([source], 0.0)
-            source.process.close()
+            source.close()
 
     def _reach(self, edge: Edge, patience_s: float) -> None:
         """Take samples at an edge of a phase; returns when each source that is ready has answered, or is too slow.
@@ -286,7 +293,7 @@ class Telemetry(Companion[None]):
         self._note_absent(source)
         self._running.remove(source)
         code = source.process.poll()
-        source.process.close()
+        source.close()
         if not source.gone:
             self.context.report(f"{source.name}: its process {fate(code)}; there are no further samples")
 
