@@ -50,6 +50,11 @@ def test_the_bill_names_hashes_versions_and_requirements(made: tuple[Path, list[
     assert {ref for refs in requires.values() for ref in refs} <= requires.keys()
 
 
+def test_the_page_of_the_suite_has_a_row_for_each_extra() -> None:
+    page = (ROOT / "suite" / "README.md").read_text()
+    assert [name for name in extras() if f"| `{name}` | " not in page] == []
+
+
 # From here on: fresh environments, from wheels alone.
 
 
