@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiperf_command_simulate.testing import running
-from program import Program, wait_for
+from program import Done, Program, wait_for
 
 _BLOCK = 64
 
@@ -49,6 +49,21 @@ def _run(tmp_path: Path, *words: str | float | Path, **server: Any) -> tuple[lis
         return simulator.truth()["requests"], program, done
 
 
+def check_ledger(done: Done) -> Counter[str]:
+    """Each turn from the first one that a stream sends has one line; outcomes of the profiling phase."""
+    lines = done.lines("profile_export_arrivals.jsonl")
+    streams = defaultdict(list)
+    for line in lines:
+        streams[line["session"], line["stream"]].append(line["turn"])
+    assert all(sorted(turns) == list(range(min(turns), 2 if stream else 6)) for (_, stream), turns in streams.items()), streams
+    unsent = [line for line in lines if "n" not in line]
+    assert {line["outcome"] for line in unsent} <= {"truncated", "released", "unknown"}
+    told, counts = done.json()["measurement"]["arrivals"], Counter(line["outcome"] for line in lines if line["phase_index"])
+    assert all(told[name] == counts[name] for name in ("completed", "overflowed", "truncated", "released", "unknown"))
+    assert told["planned"] == told["sent"] + told["unknown"]
+    return counts
+
+
 def test_lanes_go_on_from_their_cuts_on_two_workers(tmp_path: Path) -> None:
     seen, program, done = _run(
         tmp_path, "--warmup-requests-per-lane", 2, "--benchmark-duration", 3, "--cache-bust", "first_turn_prefix",
@@ -80,6 +95,7 @@ def test_lanes_go_on_from_their_cuts_on_two_workers(tmp_path: Path) -> None:
     assert {(tr1, "warmup"), (tr1, "profiling"), (tr2, "profiling")} <= told and (tr2, "warmup") not in told
     assert {line["agent_depth"] for line in records} == {0, 1}
     assert "lane 1: trace tr1" in done.err + done.out
+    assert check_ledger(done)["truncated"] > 0 and "turns of trees: " in done.out
     validated = program("validate", done.artifacts)
     assert validated.code == 0, validated.out
 
@@ -102,6 +118,7 @@ def test_an_overflow_is_no_failure_and_ends_its_conversation(tmp_path: Path) -> 
     assert summary["error_summary"] == [], "what ends a conversation is no failure"
     told = {row["quantity"]: row["value"] for row in summary["lanes"]}
     assert told["requests longer than the context"] == len(refused)
+    assert check_ledger(done)["overflowed"] == len(refused)
     assert told["trees"] == len(summary["lane_trees"]) == len({each["correlation_id"][-12:] for each in seen})
     validated = program("validate", done.artifacts)
     assert validated.code == 0, validated.out
@@ -111,6 +128,7 @@ def test_a_server_that_refuses_a_primer_ends_the_run(tmp_path: Path) -> None:
     seen, _, done = _run(tmp_path, "--benchmark-duration", 3, "--cache-bust", "first_turn_prefix", max_context=100)
     assert done.code == 1
     assert "the warmup of lane" in done.err and "trace tr" in done.err
+    assert check_ledger(done) == {}
     assert all(json.loads(one["body"])["max_completion_tokens"] == 1 for one in seen), "nothing is measured"
 
 
@@ -130,9 +148,14 @@ def test_a_report_of_killed_lanes_has_what_was_observed(tmp_path: Path) -> None:
     lines = [json.loads(line)["metadata"] for line in (going.artifacts / "profile_export.jsonl").read_text().splitlines()]
     assert {line["x_request_id"] for line in lines} <= sent
     assert summary["is_complete"] is False
+    killed = Done(1, "", "", going.artifacts)
+    counts, ledger = check_ledger(killed), killed.lines("profile_export_arrivals.jsonl")
+    assert counts["truncated"] + counts["unknown"] > 0
     sessions = {line["conversation_num"] for line in lines if line["benchmark_phase"] == "profiling"}
     assert sessions <= {row["session"] for row in summary["lane_trees"]}
     assert program("validate", going.artifacts).code == 0
+    assert program("report", going.artifacts).code == 1
+    assert killed.lines("profile_export_arrivals.jsonl") == ledger
 
 
 @pytest.mark.long
@@ -151,4 +174,6 @@ def test_ctrl_c_behind_the_primers_ends_the_run_before_anything_is_measured(tmp_
     lines = [line["metadata"] for line in done.lines("profile_export.jsonl")]
     assert {line["benchmark_phase"] for line in lines} == {"warmup"}
     assert {line["x_request_id"] for line in lines} <= {each["request_id"] for each in told}
+    assert check_ledger(done) == {}
+    assert any(line["outcome"] == "truncated" for line in done.lines("profile_export_arrivals.jsonl"))
     assert program("validate", done.artifacts).code == 0

@@ -24,9 +24,11 @@ from aiperf.rundir.journal import (
     PHASE,
     PLAN,
     RECORDED,
+    RELEASED,
     SENT,
     SENT_FIELDS,
     TEXT,
+    TRUNCATED,
     UNFINISHED,
     UNKNOWN,
     Frame,
@@ -52,8 +54,8 @@ from aiperf.rundir.store import Store
 
 __all__ = [
     "ABORTED", "CANCELLED", "CHUNKS", "CHUNK_FIELDS", "COLUMNS", "COMPLETED", "DAMAGED", "DONE", "DONE_FIELDS", "DRAINED",
-    "ERROR", "LOOP", "MESSAGE", "NEVER_SENT", "NODES", "OUTCOMES", "OVERFLOWED", "PHASE", "PLAN", "RECORDED", "SENT",
-    "SENT_FIELDS", "TEXT", "UNFINISHED", "UNKNOWN", "Frame", "RunClock", "RunEnd", "Store", "columns_path", "frames", "hold",
-    "load_end", "load_run", "numbered", "pack", "read_ints", "request_id", "request_prefix", "segment_path", "session_prefix",
-    "set_aside", "stream_id", "torn", "write_all",
+    "ERROR", "LOOP", "MESSAGE", "NEVER_SENT", "NODES", "OUTCOMES", "OVERFLOWED", "PHASE", "PLAN", "RECORDED",
+    "RELEASED", "SENT", "SENT_FIELDS", "TEXT", "TRUNCATED", "UNFINISHED", "UNKNOWN", "Frame", "RunClock", "RunEnd", "Store",
+    "columns_path", "frames", "hold", "load_end", "load_run", "numbered", "pack", "read_ints", "request_id", "request_prefix",
+    "segment_path", "session_prefix", "set_aside", "stream_id", "torn", "write_all",
 ]  # fmt: skip

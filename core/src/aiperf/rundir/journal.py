@@ -92,13 +92,18 @@ DONE_FIELDS = (
 """Times are monotonic ns, 0 where the request never came that far; *dns_ns*, *connect_ns*, *tls_ns* are durations.
 *flags*: those of :mod:`aiperf.sdk.transport`; rows of earlier versions have RECONNECTED for RESENT, too."""
 
-COMPLETED, ERROR, CANCELLED, ABORTED, UNFINISHED, NEVER_SENT, DAMAGED, UNKNOWN, OVERFLOWED = range(9)
-OUTCOMES = ("completed", "error", "cancelled", "aborted", "unfinished", "never_sent", "damaged", "unknown", "overflowed")
+COMPLETED, ERROR, CANCELLED, ABORTED, UNFINISHED, NEVER_SENT, DAMAGED, UNKNOWN, OVERFLOWED, TRUNCATED, RELEASED = range(11)
+OUTCOMES = (
+    "completed", "error", "cancelled", "aborted", "unfinished", "never_sent", "damaged", "unknown", "overflowed", "truncated",
+    "released",
+)  # fmt: skip
 """Outcomes of an arrival; workers write the first four and the last: the prompt was longer than the model's context, which the
 driver takes for an end of the conversation and not for a failure.
 
 UNFINISHED: the request's worker was lost, or could not write.  DAMAGED: the journal may have lost a part of what was observed.
 NEVER_SENT and UNKNOWN: no request is in the journal; UNKNOWN where one may have been sent.
+TRUNCATED and RELEASED: turns of a tree that has begun, which are no arrivals: the phase ended before; or the turn's
+conversation, or one that starts it, had ended.
 """
 RECORDED = (COMPLETED, ERROR, CANCELLED, OVERFLOWED)
 """Outcomes of requests that have a record of their own: their last byte is their end."""

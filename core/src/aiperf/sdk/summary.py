@@ -3,6 +3,8 @@
 Plain structures without numpy: any exporter can read them, and msgspec stores and sends them.
 """
 
+# Larger than 450 lines: all that exporters read of a run stands in one module.
+
 from __future__ import annotations
 
 import math
@@ -115,9 +117,12 @@ class Quantiles(Struct, frozen=True):
 class Arrivals(Struct, frozen=True):
     """Outcomes of the planned arrivals of the profiling phases.
 
-    planned: all ends together.  cut: the answer began and broke off; overflowed: longer than the context; errors has neither.
+    planned: all ends together, without truncated and released.  cut: the answer began and broke off; overflowed: longer than
+    the context; errors has neither.
     damaged: the journal may have lost a part of what was observed.  unknown: they may have been sent.
     held: arrivals that waited, after their due times, for a slot or for the answer before.
+    truncated, released: turns of trees that had begun, and no arrivals: the phase ended before; or the turn's conversation, or
+    one that starts it, had ended.
     """
 
     planned: int = 0
@@ -134,6 +139,8 @@ class Arrivals(Struct, frozen=True):
     unknown: int = 0
     cut: int = 0
     overflowed: int = 0
+    truncated: int = 0
+    released: int = 0
 
 
 class Measurement(Struct, frozen=True):

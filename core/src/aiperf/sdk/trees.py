@@ -8,9 +8,11 @@ draws trees, never a stream alone; each drawing begins all streams anew.  (Spec:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 
 class Pause(Struct, frozen=True, omit_defaults=True):
@@ -100,6 +102,41 @@ class TreeOutline(Struct, frozen=True):
     streams: tuple[Stream, ...]
     delays_ms: Sequence[float | None]
     recorded_ms: Sequence[tuple[float, float] | None]
+
+
+class TreeBegin(Struct, frozen=True, tag_field="event", tag="tree"):
+    """What a driver tells when a tree begins (``DriverContext.tell``), so that the ledger has each of its turns.
+
+    phase: under way.  session: number of the root's session.  entry: of the data set.
+    ahead: of each stream with turns to send, its number and the place of the first of them; turns before it are history.
+    lane: the driver's lane that holds the tree, -1 without lanes.
+    """
+
+    phase: int
+    session: int
+    entry: int
+    ahead: tuple[tuple[int, int], ...]
+    lane: int = -1
+
+
+class TreeEnd(Struct, frozen=True, tag_field="event", tag="tree_end"):
+    """What a driver tells when a tree sends nothing more.
+
+    fates: of each stream with unsent turns, its number, the place of the first of them, and why: ``truncated``, the phase ended
+    before; or another word of the driver, where the stream or the one that starts it had ended.
+    """
+
+    phase: int
+    session: int
+    fates: tuple[tuple[int, int, str], ...]
+
+
+def told_trees(told: Iterable[Mapping[str, Any]]) -> Iterator[TreeBegin | TreeEnd]:
+    """The begins and ends of trees among what drivers *told*; objects of another form are left out."""
+    for value in told:
+        if value.get("event") in ("tree", "tree_end"):
+            with suppress(ValidationError):
+                yield convert(value, TreeBegin | TreeEnd)
 
 
 def fork_of(streams: Sequence[Stream], number: int) -> int | None:
@@ -244,6 +281,6 @@ class TreeBuilder:
 
 
 __all__ = [
-    "Branch", "Pause", "PlannedTree", "Stream", "TreeBuilder", "TreeOutline", "authored", "faults", "fork_of", "said_before",
-    "stream_at",
+    "Branch", "Pause", "PlannedTree", "Stream", "TreeBegin", "TreeBuilder", "TreeEnd", "TreeOutline", "authored", "faults",
+    "fork_of", "said_before", "stream_at", "told_trees",
 ]  # fmt: skip

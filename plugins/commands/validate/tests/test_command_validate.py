@@ -492,6 +492,35 @@ def test_files_under_a_prefix_are_found(results):
     assert found.files["mine.jsonl"] == 3
 
 
+def unsent_turns(results: Results) -> None:
+    turn = {"phase": "profiling", "session": 0, "stream": 0}
+    results.ledger[0] |= turn | {"turn": 0}
+    results.ledger += [turn | {"turn": at, "outcome": "truncated"} for at in (1, 2)]
+    results.ledger.append(turn | {"stream": 1, "turn": 0, "outcome": "released"})
+    results.summary["measurement"]["arrivals"] |= {"truncated": 2, "released": 1}
+
+
+def test_unsent_turns_of_trees_are_counted_beside_the_plan(results):
+    unsent_turns(results)
+    results.write()
+    assert results.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [
+        (change("ledger", 4, "turn", to=0), "arrivals.jsonl:5: is the same turn of session 0, stream 0, turn 0, as an earlier"),
+        (change("ledger", 5, "started_ns", to=WALL), "arrivals.jsonl:6: is truncated and has started_ns"),
+        (change("ledger", 6, "outcome", to="truncated"), "has 3 arrivals truncated, the summary 2"),
+    ],
+)
+def test_a_wrong_turn_of_a_tree_is_a_fault(results, broken, fault):
+    unsent_turns(results)
+    broken(results)
+    results.write()
+    assert [each for each in results.faults() if fault in each], results.faults()
+
+
 def test_a_packed_ledger_is_checked_like_a_plain_one(results):
     results.write()
     plain = results.path / "profile_export_arrivals.jsonl"

@@ -180,10 +180,10 @@ class World:
     def later(self, at_ns: int, call: Callable[[], None]) -> None:
         heappush(self._events, (max(at_ns, self.now_ns), next(self._order), call))
 
-    def run(self, *, for_s: float | None = None, skip_warmup: bool = False) -> World:
-        """Both phases; profiling for so long."""
-        for phase in self.phases[skip_warmup:]:
-            self._phase(phase, for_s if phase.index else None)
+    def run(self, *, for_s: float | None = None, skip_warmup: bool = False, warmup_s: float | None = None) -> World:
+        """Both phases; profiling for so long, the warmup alone where it is stopped behind *warmup_s*."""
+        for phase in self.phases[skip_warmup : 1 if warmup_s is not None else None]:
+            self._phase(phase, for_s if phase.index else warmup_s)
             if self.given_up:
                 break
         return self
@@ -406,6 +406,35 @@ def test_a_count_of_sessions_ends_the_phase_with_the_last_tree(monkeypatch: pyte
     roots = [one for one in world.sent if one.stream == 0]
     assert {int(one.id) for one in roots} == {0, 1, 2}
     assert all(each["fates"] == [] for each in world.told if each["event"] == "tree_end")
+
+
+@pytest.mark.parametrize("outcome", ["good", "failed", "overflowed"])
+@pytest.mark.parametrize("for_s", [0.5, 12, 60])
+def test_each_turn_ahead_is_sent_or_has_a_fate(monkeypatch: pytest.MonkeyPatch, outcome: str, for_s: float) -> None:
+    def answer(sent: Sent) -> tuple[float, str]:
+        return 0.3, outcome if sent.phase and (sent.stream or outcome == "overflowed") and sent.turn else "good"
+
+    world = World(monkeypatch, FOUR, AgenticOptions(requests_per_lane=4), lanes=3, answer=answer).run(for_s=for_s)
+    streams = FOUR[0].streams
+    ends = {each["session"]: each for each in world.told if each["event"] == "tree_end"}
+    begins = [each for each in world.told if each["event"] == "tree"]
+    assert len(begins) == len(ends) > 2
+    for begin in begins:
+        number = str(begin["session"])
+        sent = [streams[one.stream].first + one.turn for one in world.sent if one.id.partition("-")[0] == number]
+        unsent = [place for stream, first, _ in ends[begin["session"]]["fates"] for place in range(first, streams[stream].end)]
+        ahead = [place for stream, first in begin["ahead"] for place in range(first, streams[stream].end)]
+        assert sorted(sent + unsent) == sorted(ahead)
+
+
+@pytest.mark.parametrize("ends", ["stopped", "given up"])
+def test_fates_are_told_where_the_run_ends_in_warmup(monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
+    bad = ends == "given up"
+    world = World(monkeypatch, FOUR, AgenticOptions(), answer=lambda _: (0.3, "failed" if bad else "good"))
+    world.run(warmup_s=None if bad else 2)
+    fates = {each["session"]: each["fates"] for each in world.told if each["event"] == "tree_end"}
+    assert {each["session"] for each in world.told if each["event"] == "tree"} == fates.keys() == {0, 1}
+    assert {why for rows in fates.values() for _, _, why in rows} == {"truncated"}
 
 
 def test_requests_of_a_stream_follow_their_answers(monkeypatch: pytest.MonkeyPatch) -> None:

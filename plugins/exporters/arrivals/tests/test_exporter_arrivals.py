@@ -10,7 +10,7 @@ import aiperf_exporter_arrivals
 import jsonschema
 import numpy as np
 from aiperf import RecordBatch, Target
-from aiperf.rundir.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, OUTCOMES, OVERFLOWED, UNFINISHED
+from aiperf.rundir.journal import ABORTED, CANCELLED, COMPLETED, ERROR, NEVER_SENT, OUTCOMES, OVERFLOWED, RELEASED, UNFINISHED
 from aiperf.testing import BatchExporterContract
 from aiperf_exporter_arrivals import Arrivals
 from aiperf_exporter_arrivals.lines import schema
@@ -27,7 +27,8 @@ def part(rows: list[dict]) -> bytes:
     columns = {name: column(name) for name in (*STAMPS, "session", "turn")}
     columns |= {"n": column("n", 0), "phase": column("phase", 0), "outcome": column("outcome", COMPLETED)}
     columns |= {name: column(name) for name in ("fault", "reconnected", "resent")}
-    texts = {name: [row.get(name) for row in rows] for name in ("worker", "url", "request_id")}
+    texts = {name: [row.get(name) for row in rows] for name in ("worker", "url", "request_id", "conversation_id")}
+    columns |= {"stream": column("stream")} if any("stream" in row for row in rows) else {}
     valid = np.array([row.get("outcome", COMPLETED) == COMPLETED for row in rows])
     target = Target(Path(), started_wall_ns=WALL, phases=("warmup", "load"), kinds=("warmup", "profiling"))
     return Arrivals(target).rows(RecordBatch(columns, valid, texts))
@@ -56,6 +57,15 @@ def test_an_answered_arrival_has_every_stamp_exactly(tmp_path):
 def test_what_was_never_sent_has_its_due_time_and_nothing_else(tmp_path):
     (line,) = joined(tmp_path, part([{"n": 9, "due_ns": 5, "outcome": NEVER_SENT}]))
     assert line == {"phase": "warmup", "phase_index": 0, "n": 9, "outcome": "never_sent", "due_ns": WALL + 5}
+
+
+def test_a_turn_of_a_tree_that_was_not_sent_names_its_conversation(tmp_path):
+    row = {"n": math.nan, "session": 4, "turn": 2, "stream": 1, "conversation_id": "w::sa:x", "outcome": RELEASED}
+    (line,) = joined(tmp_path, part([row]))
+    assert line == {
+        "phase": "warmup", "phase_index": 0, "outcome": "released", "session": 4, "turn": 2, "stream": 1,
+        "conversation_id": "w::sa:x",
+    }  # fmt: skip
 
 
 def test_every_outcome_is_named_and_only_recorded_ones_point_at_a_line(tmp_path):

@@ -76,6 +76,14 @@ def test_the_counts_of_all_outcomes_add_up_to_the_plan() -> None:
     )
 
 
+def test_turns_of_trees_are_beside_the_plan_unless_they_may_have_been_sent() -> None:
+    phase = msgspec.structs.replace(PROFILING, request_count=None, turns=50)
+    turns = {journal.TRUNCATED: 7, journal.RELEASED: 2, journal.UNKNOWN: 3}
+    found = arrivals(phase, PhaseCounts({0: 5}), None, turns=turns)
+    assert (found.planned, found.sent, found.truncated, found.released, found.unknown, found.never_sent) == (8, 5, 7, 2, 3, 0)
+    assert arrivals(phase, PhaseCounts({0: 5}), None).never_sent == 45, "nobody told of trees"
+
+
 @pytest.mark.parametrize(
     ("changes", "count"),
     [

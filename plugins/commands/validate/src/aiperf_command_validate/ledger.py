@@ -18,8 +18,10 @@ _ANSWER_TIMES = ("started_ns", "first_byte_ns", "last_byte_ns", "ended_ns")
 _RECORDED = ("completed", "error", "cut", "cancelled", "overflowed")
 _ENDS = (
     "completed", "errors", "cut", "cancelled", "aborted_in_flight", "unfinished", "damaged", "never_sent", "unknown",
-    "overflowed",
+    "overflowed", "truncated", "released",
 )  # fmt: skip
+_UNSENT = ("truncated", "released")
+"""Outcomes of turns of trees that were not sent."""
 _WORDS = {"error": "errors", "aborted": "aborted_in_flight"}
 
 
@@ -41,6 +43,8 @@ class Ledger:
         """Ends of the same arrivals as their records have them: a failed request may be over later than its last byte."""
         self.late_ns: dict[str, array[float]] = {}
         """Delays of starts behind their due times, by name of phase."""
+        self._turns: set[tuple[Any, ...]] = set()
+        """Turns of trees."""
 
     def read(self, lines: Lines, records: Records | None) -> None:
         """Take every row in, compared with the record that it names."""
@@ -62,6 +66,20 @@ class Ledger:
                 if isinstance(due, int):
                     self.late_ns.setdefault(phase, array("d")).append(started - due)
             self._record(number, row, outcome, records)
+            self._turn(number, row, outcome, phase)
+
+    def _turn(self, number: int, row: dict[str, Any], outcome: str, phase: str) -> None:
+        """A turn of a tree that was not sent has no number and no times, and no other line."""
+        unsent = outcome in _UNSENT
+        if unsent and (told := [name for name in ("n", *_TIMES, *_ANSWER_TIMES) if name in row]):
+            self.faults.add(self.name, f"is {outcome} and has {', '.join(told)}", number, kind="times of unsent turns")
+        if "stream" not in row and not unsent:
+            return
+        turn = phase, *(row.get(name) for name in ("session", "stream", "turn"))
+        if unsent and turn in self._turns:
+            what = "is the same turn of session {1}, stream {2}, turn {3}, as an earlier line".format(*turn)
+            self.faults.add(self.name, what, number, kind="repeated turns")
+        self._turns.add(turn)
 
     def _record(self, number: int, row: dict[str, Any], outcome: str, records: Records | None) -> None:
         line = row.get("record_line")

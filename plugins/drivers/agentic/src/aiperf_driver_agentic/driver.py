@@ -75,7 +75,7 @@ class AgenticDriver(Driver[AgenticOptions]):
     def finish(self) -> None:
         if self.complete:
             return
-        if self.warmup is None:
+        if self.warmup is None or self.stopped:
             self._tell_end()
         self.alarms.close()
         super().finish()
@@ -103,7 +103,9 @@ class AgenticDriver(Driver[AgenticOptions]):
     def give_up(self, sentence: str) -> None:
         """End the run."""
         self.context.give_up(sentence)
-        self.finish()
+        if not self.complete:
+            self._tell_end()
+            self.finish()
 
     def drain_within(self, grace_s: float | None) -> None:
         """All requests in flight must be over in so many seconds; None gives them any time."""

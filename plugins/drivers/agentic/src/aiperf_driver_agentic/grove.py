@@ -62,6 +62,7 @@ class Grove:
         self._context.tell({
             "event": "tree", "phase": self._phase.index, "session": root.number, "entry": root.entry, "lane": lane.number,
             "lap": root.lap, "at_ns": monotonic_ns(), "cut": None if cut is None else [cut.share, sorted(cut.going)],
+            "ahead": tree.ahead(),
         })  # fmt: skip
 
     def root_session(self, lane: Lane, root: Root) -> Session:

@@ -174,6 +174,15 @@ class LaneTree:
             for branch in self.recording.streams[child].branches:
                 self._bury(branch.children)
 
+    def ahead(self) -> list[tuple[int, int]]:
+        """The streams that have something to send when the tree begins, each with its first place."""
+        cut = self.cut
+        first = {} if cut is None else cut.going | cut.primers
+        return [
+            (stream, first.get(stream, one.first)) for stream, one in enumerate(self.recording.streams)
+            if one.turns and stream not in self.history
+        ]  # fmt: skip
+
     def fates(self) -> list[tuple[int, int, str]]:
         """Rows of the streams that have unsent turns: the number, the first unsent place, and why."""
         rows = []

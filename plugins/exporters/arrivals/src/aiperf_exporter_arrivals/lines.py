@@ -34,14 +34,16 @@ class Leg(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Arrival(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One planned arrival."""
+    """One planned arrival, or a turn of a tree that has begun."""
 
     phase: str
     phase_index: int
-    n: Annotated[int, Meta(description="Number of the arrival in its phase.")]
     outcome: Annotated[str, Meta(pattern=f"^({'|'.join((*OUTCOMES, _CUT))})$")]
+    n: Annotated[int, Meta(description="Number of the arrival in its phase; absent for turns that were none.")] | None = None
     session: Annotated[int, Meta(description="Number of the session in its phase.")] | None = None
-    turn: int | None = None
+    turn: Annotated[int, Meta(description="Index of the turn in its conversation.")] | None = None
+    stream: Annotated[int, Meta(description="Number of the conversation in its tree, 0 for the root.")] | None = None
+    conversation_id: Annotated[str, Meta(description="Of the conversation, where the data set has trees.")] | None = None
     worker: str | None = None
     url: str | None = None
     x_request_id: str | None = None
@@ -78,14 +80,16 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
     phases = batch["phase"].astype(np.int64).tolist()
     outcomes = batch["outcome"].astype(np.int64)
     cut = (outcomes == ERROR) & (batch["fault"] == _FAULT)
-    recorded = msgspec.Raw(RECORD_LINE)
+    recorded, trees = msgspec.Raw(RECORD_LINE), "stream" in batch.columns
     columns = (
         [target.phases[phase] for phase in phases],
         phases,
-        integers(batch["n"]),
         [_CUT if broken else OUTCOMES[outcome] for outcome, broken in zip(outcomes.tolist(), cut.tolist(), strict=True)],
+        integers(batch["n"]),
         integers(batch["session"]),
         integers(batch["turn"]),
+        integers(batch["stream"]) if trees else repeat(None),
+        batch.texts["conversation_id"] if trees else repeat(None),
         _texts(batch, "worker"),
         _texts(batch, "url"),
         _texts(batch, "request_id"),

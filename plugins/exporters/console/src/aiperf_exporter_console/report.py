@@ -37,6 +37,8 @@ _ENDS = (
     "overflowed",
 )  # fmt: skip
 """Outcomes of arrivals, in the order in which they are shown."""
+_RARE = ("held", "cut", "damaged", "unknown", "overflowed", "truncated", "released")
+"""Counts that are shown where there are any."""
 
 
 def report(
@@ -257,14 +259,16 @@ def _spreads(measurement: Measurement) -> list[tuple[str, Quantiles]]:
 def _counts(arrivals: Arrivals) -> list[tuple[str, int]]:
     others = [name for name in arrivals.__struct_fields__ if name not in _ENDS]
     found = [(name, getattr(arrivals, name)) for name in (*others, *_ENDS)]
-    return [(name, count) for name, count in found if count or name not in ("held", "cut", "damaged", "unknown", "overflowed")]
+    return [(name, count) for name, count in found if count or name not in _RARE]
 
 
 def _arrivals(arrivals: Arrivals) -> str:
     counts = [(name, count) for name, count in _counts(arrivals) if name in _ENDS]
     ends = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts if count or name == "completed"]
     late = f"; {arrivals.late:,} sent late" if arrivals.late else ""
-    return f"{arrivals.planned:,} planned: {', '.join(ends)}{late}"
+    turns = [f"{getattr(arrivals, name):,} {name}" for name in ("truncated", "released") if getattr(arrivals, name)]
+    unsent = f"; turns of trees: {', '.join(turns)}" if turns else ""
+    return f"{arrivals.planned:,} planned: {', '.join(ends)}{late}{unsent}"
 
 
 def _stamps(measurement: Measurement) -> str:

@@ -29,33 +29,41 @@ from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
 _MS = 1e-6
 
 
-def planned(phase: PhasePlan) -> int | None:
-    """Number of planned arrivals; None where it depends on time or on the answers."""
+def planned(phase: PhasePlan, *, told: bool = False) -> int | None:
+    """Number of planned arrivals; None where it depends on time or on the answers.
+
+    *told*: the driver tells of its trees, which need not begin with their first turns.
+    """
     if phase.due_file is not None:
         return phase.planned
     if phase.duration_ns is not None:
         return None
-    return phase.turns if phase.request_count is None else phase.request_count
+    return phase.turns if not told and phase.request_count is None else phase.request_count
 
 
 def arrivals(
-    phase: PhasePlan, counts: PhaseCounts, lates: Merged | None, held: Merged | None = None, *, known: bool = True
-) -> Arrivals:
+    phase: PhasePlan, counts: PhaseCounts, lates: Merged | None, held: Merged | None = None, *, known: bool = True,
+    turns: Mapping[int, int] | None = None,
+) -> Arrivals:  # fmt: skip
     """Outcomes of the phase's planned arrivals.
 
     *lates*: delays of starts behind their due times; *held*: waits for a slot or for the answer before; in ns.
-    *known*: whether arrivals without a request were certainly never sent.
+    *known*: whether arrivals without a request were certainly never sent.  *turns*: of trees that their driver told of, unsent
+    turns by outcome; None without such.
     """
-    by, expected = counts.outcomes, planned(phase)
+    by, expected = counts.outcomes, planned(phase, told=turns is not None)
+    turns = turns or {}
+    lost = turns.get(journal.UNKNOWN, 0)
     sent = sum(by.values())
     counted = (by.get(outcome, 0) for outcome in ("cut", "cancelled", "aborted", "unfinished", "damaged", "overflowed"))
     cut, cancelled, aborted, unfinished, damaged, overflowed = counted
     rest = 0 if expected is None else max(0, expected - sent)
     late = int((lates.values() > late_ns(phase)).sum()) if lates is not None else 0
     return Arrivals(
-        sent + rest, sent, late, counts.valid, counts.failed - cancelled - cut, cancelled, aborted, unfinished,
+        sent + rest + lost, sent, late, counts.valid, counts.failed - cancelled - cut, cancelled, aborted, unfinished,
         held=0 if held is None else held.count, damaged=damaged, cut=cut,
-        never_sent=rest if known else 0, unknown=0 if known else rest, overflowed=overflowed,
+        never_sent=rest if known else 0, unknown=lost if known else lost + rest, overflowed=overflowed,
+        truncated=turns.get(journal.TRUNCATED, 0), released=turns.get(journal.RELEASED, 0),
     )  # fmt: skip
 
 

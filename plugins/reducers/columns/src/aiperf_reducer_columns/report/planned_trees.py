@@ -21,9 +21,13 @@ class PlannedTrees:
 
     def of(self, entry: int) -> PlannedTree:
         """The streams of an entry, and its think times; no streams for an entry that isn't there."""
+        streams = self.streams(entry)
+        turns = streams[-1].end if streams else 0
+        return PlannedTree(streams, tuple(self._store.delay_ns(entry, turn) for turn in range(turns)))
+
+    def streams(self, entry: int) -> tuple[Stream, ...]:
+        """The streams of an entry, one for a conversation that starts no others; none for an entry that isn't there."""
         store = self._store
         if not 0 <= entry < store.entries:
-            return PlannedTree()
-        turns = store.turns(entry)
-        streams = store.streams(entry) or (Stream(store.id(entry), 0, turns),)
-        return PlannedTree(streams, tuple(store.delay_ns(entry, turn) for turn in range(turns)))
+            return ()
+        return store.streams(entry) or (Stream(store.id(entry), 0, store.turns(entry)),)

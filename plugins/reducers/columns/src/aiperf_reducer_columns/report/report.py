@@ -8,6 +8,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
 from aiperf.parts.loading import isolated, load
-from aiperf.parts.reporting import exporters, part_path, target_for
+from aiperf.parts.reporting import target_for
 from aiperf.parts.samples import read_samples, sample_files
 from aiperf.sdk.endpoint import Endpoint
 from aiperf.sdk.errors import BadJournal
-from aiperf.sdk.exporter import BatchExporter
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.redaction import private, without_secrets
 from aiperf.sdk.reducer import ReducerJob, plugins_used
@@ -38,14 +38,14 @@ from aiperf_reducer_columns.report.evidence import (
     delivered,
     evidence,
     measurement,
-    planned,
     read_loops,
 )
 from aiperf_reducer_columns.report.kept import Kept
 from aiperf_reducer_columns.report.planned_trees import PlannedTrees
 from aiperf_reducer_columns.report.scenarios import provenance, ruled, source_facts
 from aiperf_reducer_columns.report.tables import tables
-from aiperf_reducer_columns.report.unsent import due_from, due_times, unsent_rows
+from aiperf_reducer_columns.report.tree_turns import TreeTurns
+from aiperf_reducer_columns.report.unsent import due_times, unsent_batches, unsent_numbers, write_rest
 from aiperf_reducer_columns.report.verdicts import concluded, findings, sentences
 
 from aiperf.sdk.summary import (  # isort: skip
@@ -65,7 +65,6 @@ from aiperf_reducer_columns.statistics.totals import Analyses, PhaseTotals, merg
 
 log = logging.getLogger("aiperf.reducer")
 
-_LEDGER_ROWS = 4096
 _NO_VERDICTS = "no plugin of the category verdicts is in use; aiperf-verdict-measurement is one"
 
 
@@ -199,7 +198,8 @@ class Merging:
         for phase in plan.load.phases:
             self._write_unsent(phase)
         counts, folds, slices = self.counts[main_plan.index], self.folds[main_plan.index], self._slices(main_plan)
-        outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD), known=self._accounts_for(main_plan))
+        known, turns = self._accounts_for(main_plan), self._trees.counts(main_plan.index)
+        outcome = arrivals(main_plan, counts, folds.get(LATE), folds.get(HELD), known=known, turns=turns)
         reasons = [ended.incomplete] if ended.incomplete is not None else []
         reasons += self._unseen() if ended.cancelled or self.end is None else []
         reasons += [f"requests are lost: {'; '.join(self.lost)}"] if self.lost else []
@@ -281,7 +281,7 @@ class Merging:
     def _unseen(self) -> Iterator[str]:
         """What of each phase was not seen, in a run that was cut short."""
         for phase in self.plan.load.phases:
-            (begin, end), count = self._window(phase), planned(phase)
+            (begin, end), count = self._window(phase), self._trees.planned(phase)
             sent = sum(self.counts[phase.index].outcomes.values())
             if not sent and not self._instants(phase, "begin"):
                 yield f"phase {phase.name} did not begin"
@@ -291,24 +291,17 @@ class Merging:
                 yield f"of phase {phase.name} {sent:,} of {count:,} arrivals were seen"
 
     def _write_unsent(self, phase: PhasePlan) -> None:
-        """Hand the phase's arrivals without a request to the batch exporters, as a part behind those of the reducers."""
-        count, plan, sent = planned(phase), self.plan, self.folds[phase.index].get(ARRIVAL)
-        if count is None:
-            return
-        unsent = np.ones(count, dtype=bool)
-        for numbers in () if sent is None else sent.blocks():
-            unsent[numbers[numbers < count].astype(np.int64)] = False
-        missing = np.flatnonzero(unsent)
-        if not len(missing):
-            return
+        """Hand what the phase has not sent to the batch exporters, as a part behind those of the reducers."""
+        unsent = unsent_numbers(self._trees.planned(phase), self.folds[phase.index].get(ARRIVAL))
         outcome = journal.NEVER_SENT if self._accounts_for(phase) else journal.UNKNOWN
-        due = due_from(phase, count, self.journal, min(self._instants(phase, "begin"), default=np.nan))
-        for ref, exporter in exporters(plan, target_for(plan, self.clock), BatchExporter):
-            path = part_path(self.journal, ref.name, plan.run.reducers)
-            with isolated(ref, self._report, passing=OSError), path.open("ab") as part:
-                for at in range(0, len(missing), _LEDGER_ROWS):
-                    rows = missing[at : at + _LEDGER_ROWS]
-                    part.write(exporter.rows(unsent_rows(rows, due[rows], phase, self.journal, outcome)))
+        begin_ns = min(self._instants(phase, "begin"), default=np.nan)
+        batches = chain(unsent_batches(unsent, phase, self.journal, outcome, begin_ns), self._trees.batches(phase.index))
+        write_rest(batches, self.plan, target_for(self.plan, self.clock), self.journal, self._report)
+
+    @cached_property
+    def _trees(self) -> TreeTurns:
+        again = any(part.again for part in self.parts)
+        return TreeTurns(self.plan, self.journal, self.events, self._accounts_for, again=again)
 
     def _phase(self, phase: PhasePlan) -> PhaseSummary:
         counts, (begin, end) = self.counts[phase.index], self._window(phase)

@@ -1,13 +1,22 @@
-"""Arrivals without a request, for the ledger: what the plan says of them."""
+"""Arrivals without a request, for the ledger: what the plan says of them; and how what wasn't sent gets to the exporters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from aiperf.parts.journal import Store, read_ints
+from aiperf.parts.loading import isolated
+from aiperf.parts.reporting import exporters, part_path
 from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
-from aiperf.sdk.plan import PhasePlan
+from aiperf.sdk.exporter import BatchExporter, Target
+from aiperf.sdk.plan import PhasePlan, Plan
+
+from aiperf_reducer_columns.statistics.fold import Merged
+
+LEDGER_ROWS = 4096
+"""Arrivals, or turns of trees, that are handed to an exporter at once."""
 
 
 def due_times(phase: PhasePlan, directory: Path) -> Ints:
@@ -24,6 +33,36 @@ def due_from(phase: PhasePlan, count: int, directory: Path, begin_ns: float) -> 
         after = due_times(phase, directory)
         due[after >= 0] = after[after >= 0] + begin_ns
     return due
+
+
+def unsent_numbers(count: int | None, sent: Merged | None) -> Ints:
+    """Numbers below *count* that were not *sent*; none where the count is None."""
+    unsent = np.ones(count or 0, dtype=bool)
+    for numbers in () if sent is None or not count else sent.blocks():
+        unsent[numbers[numbers < count].astype(np.int64)] = False
+    return np.flatnonzero(unsent)
+
+
+def unsent_batches(
+    unsent: Ints, phase: PhasePlan, directory: Path, outcome: int, begin_ns: float
+) -> Iterator[RecordBatch]:  # fmt: skip
+    """The arrivals of these numbers.  *begin_ns*: of the phase, NaN where it isn't known."""
+    if len(unsent):
+        due = due_from(phase, int(unsent[-1]) + 1, directory, begin_ns)
+    for at in range(0, len(unsent), LEDGER_ROWS):
+        rows = unsent[at : at + LEDGER_ROWS]
+        yield unsent_rows(rows, due[rows], phase, directory, outcome)
+
+
+def write_rest(
+    batches: Iterable[RecordBatch], plan: Plan, target: Target, directory: Path, report: Callable[[str], object]
+) -> None:  # fmt: skip
+    """Hand *batches* of what wasn't sent to the batch exporters, as a part behind those of the reducers."""
+    known = exporters(plan, target, BatchExporter)
+    for batch in batches:
+        for ref, exporter in known:
+            with isolated(ref, report, passing=OSError), part_path(directory, ref.name, plan.run.reducers).open("ab") as part:
+                part.write(exporter.rows(batch))
 
 
 def unsent_rows(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path, outcome: int) -> RecordBatch:

@@ -1,0 +1,150 @@
+"""Turns that trees have not sent, by what drivers told of the trees: for the ledger."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from aiperf.parts.journal import NODES, OUTCOMES, PHASE, RELEASED, TRUNCATED, UNKNOWN, Store
+from aiperf.parts.segments import ShardEvent
+from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
+from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.trees import Stream, TreeBegin, TreeEnd, told_trees
+
+from aiperf_reducer_columns.reduce.batches import REST, stored_batches
+from aiperf_reducer_columns.reduce.tree_rows import TreeRows
+from aiperf_reducer_columns.report.evidence import planned
+from aiperf_reducer_columns.report.planned_trees import PlannedTrees
+from aiperf_reducer_columns.report.unsent import LEDGER_ROWS
+
+_Key = tuple[int, int]
+"""The phase that numbers a tree's session, and the number."""
+
+
+class UnsentTurns(NamedTuple):
+    """Turns of trees of a phase, row by row: the tree's session and entry, the turn's place in the entry, its outcome, and the
+    lane of the tree, -1 where it has none."""
+
+    session: Ints
+    entry: Ints
+    place: Ints
+    outcome: Ints
+    lane: Ints
+
+
+class TreeTurns:
+    """What became of the trees of a run that its drivers told of.
+
+    *path*: of the journal.  *events*: of all shards.  *accounts_for*: whether every request of a phase is known.
+    *again*: requests were reduced again, and their stored columns are stale.
+    """
+
+    def __init__(
+        self, plan: Plan, path: Path, events: Iterable[ShardEvent], accounts_for: Callable[[PhasePlan], bool], *,
+        again: bool = False,
+    ) -> None:  # fmt: skip
+        self._plan, self._planned, self._path, self._accounts_for = plan, PlannedTrees(path), path, accounts_for
+        self._folders = (path / REST,) if again else (path, path / REST)
+        self._homes = [phase.home for phase in plan.load.phases]
+        events = tuple(events)
+        self._begins, self._ends = dict[_Key, TreeBegin](), dict[_Key, TreeEnd]()
+        for one in told_trees(value for _, kind, value in events if kind == NODES):
+            if not 0 <= one.phase < len(self._homes):
+                continue
+            key = self._homes[one.phase], one.session
+            if isinstance(one, TreeBegin):
+                self._begins[key] = one
+            else:
+                self._ends[key] = one
+        self._latest = max((value["phase"] for _, kind, value in events if kind == PHASE), default=0)
+        self._told = {one.phase for one in self._begins.values()} | {home for home, _ in self._begins}
+
+    def planned(self, phase: PhasePlan) -> int | None:
+        """Number of the phase's planned arrivals; None where it depends on time or on the answers."""
+        return planned(phase, told=phase.index in self._told)
+
+    def counts(self, phase: int) -> Mapping[int, int] | None:
+        """Unsent turns of the phase's trees by outcome; None where nobody told of trees."""
+        if phase not in self._told:
+            return None
+        return Counter(self._unsent[phase].outcome.tolist()) if phase in self._unsent else {}
+
+    def batches(self, phase: int) -> Iterator[RecordBatch]:
+        """The unsent turns of the phase's trees, with nothing known but who they are."""
+        turns = self._unsent.get(phase)
+        for at in range(0, 0 if turns is None else len(turns.place), LEDGER_ROWS):
+            part = UnsentTurns(*(column[at : at + LEDGER_ROWS] for column in turns or ()))
+            yield _batch(part, phase, self._plan, Store(self._path))
+
+    @cached_property
+    def _unsent(self) -> dict[int, UnsentTurns]:
+        """By phase, the turns that were not sent; phases without any are missing."""
+        rows: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        sent = _sent(self._folders, self._begins.keys(), self._homes) if self._begins else {}
+        for key, begin in self._begins.items():
+            end, streams = self._ends.get(key), self._planned.streams(begin.entry)
+            phase = max(begin.phase, min(self._latest, key[0])) if end is None else end.phase
+            places, outcomes = self._rest(begin, end, streams, sent.get(key), phase)
+            if len(places):
+                count = len(places)
+                rows[phase].append(
+                    (np.full(count, key[1]), np.full(count, begin.entry), places, outcomes, np.full(count, begin.lane))
+                )
+        return {phase: UnsentTurns(*map(np.concatenate, zip(*parts, strict=True))) for phase, parts in rows.items()}
+
+    def _rest(
+        self, begin: TreeBegin, end: TreeEnd | None, streams: Sequence[Stream], sent: Ints | None, phase: int
+    ) -> tuple[Ints, Ints]:
+        """The places of a tree's unsent turns, and their outcomes."""
+        unsent = np.zeros(streams[-1].end if streams else 0, dtype=bool)
+        outcomes = np.full(len(unsent), TRUNCATED if self._accounts_for(self._plan.load.phases[phase]) else UNKNOWN)
+        for stream, first in begin.ahead:
+            if 0 <= stream < len(streams):
+                unsent[max(first, streams[stream].first) : streams[stream].end] = True
+        for stream, first, why in () if end is None else end.fates:
+            if 0 <= stream < len(streams):
+                outcome = TRUNCATED if why == OUTCOMES[TRUNCATED] else RELEASED
+                outcomes[max(first, streams[stream].first) : streams[stream].end] = outcome
+        if sent is not None:
+            unsent[sent[sent < len(unsent)]] = False
+        places = np.flatnonzero(unsent)
+        return places, outcomes[places]
+
+
+def _sent(folders: Sequence[Path], keys: Collection[_Key], homes: Sequence[int]) -> dict[_Key, Ints]:
+    """The places of the turns that these trees have sent, in any phase."""
+    found: defaultdict[_Key, list[Ints]] = defaultdict(list)
+    for batch in chain.from_iterable(map(stored_batches, folders)):
+        if not batch.count:
+            continue
+        columns = batch.columns()
+        phases, sessions, turns = (columns[name].astype(np.int64) for name in ("phase", "session", "turn"))
+        order = np.lexsort((sessions, phases))
+        starts = np.flatnonzero(np.diff(phases[order], prepend=-1) | np.diff(sessions[order], prepend=-1))
+        for part in np.split(order, starts[1:]):
+            key = homes[int(phases[part[0]])], int(sessions[part[0]])
+            if key in keys:
+                found[key].append(turns[part])
+    return {key: np.concatenate(parts) for key, parts in found.items()}
+
+
+def _batch(turns: UnsentTurns, phase: int, plan: Plan, store: Store) -> RecordBatch:
+    count = len(turns.place)
+    own: dict[str, Floats] = {
+        "phase": np.full(count, float(phase)), "session": turns.session.astype(np.float64),
+        "turn": turns.place.astype(np.float64), "entry": turns.entry.astype(np.float64),
+        "outcome": turns.outcome.astype(np.float64), "lane": np.where(turns.lane < 0, np.nan, turns.lane),
+    }  # fmt: skip
+    none = [list[float]()] * count
+    columns: dict[str, Column] = {name: np.full(count, np.nan) for name in (*NUMBERS, *GRADE_COLUMNS)}
+    columns |= dict.fromkeys(LIST_COLUMNS, ragged(none, none))
+    texts: dict[str, Any] = dict.fromkeys(TEXTS, [None] * count)
+    if not store.trees:
+        return RecordBatch(columns | own, np.zeros(count, dtype=bool), texts)
+    trees = TreeRows(own, store, plan)
+    return RecordBatch(columns | own | trees.columns, np.zeros(count, dtype=bool), texts | trees.texts)
