@@ -626,6 +626,11 @@ HELD = {
         "test_definition_tools.py::test_each_tool_reads_its_own_numbers",
         "test_definitions.py::test_every_definition_reads_a_run_and_keeps_its_files",
     ),
+    "pictures behind a run (`--auto-plot`, `plot:`)": (
+        "test_auto_plot.py::test_the_declared_pictures_stand_in_the_directory",
+        "test_auto_plot.py::test_required_pictures_need_what_draws_them",
+        "test_auto_plot.py::test_settings_of_no_picture_are_refused",
+    ),
     "`aiperf speed-bench-report`": (
         "test_speed_bench_report.py::test_the_acceptance_length_comes_from_the_first_source",
         "test_speed_bench_report.py::test_series_of_the_profiling_phase_stand_in_the_summary",

@@ -39,14 +39,22 @@ def load_label(run: PlotRun, unit: str | None) -> str:
     return run.label if unit is None else LOADS[unit].format(loads(run)[unit])
 
 
-def grouped(runs: Sequence[PlotRun]) -> dict[str, list[PlotRun]]:
-    """The runs by group, each group in the order of load; one group where no two runs share one."""
+def grouped(runs: Sequence[PlotRun], *, by_model: bool = False) -> dict[str, list[PlotRun]]:
+    """The runs by group, each group in the order of load; one group where no two runs share one.  *by_model*: by model."""
     found: dict[str, list[PlotRun]] = {}
     for run in runs:
-        found.setdefault(run.group, []).append(run)
-    if len(found) == len(runs):
+        found.setdefault(model(run) if by_model else run.group, []).append(run)
+    if len(found) == len(runs) and not by_model:
         found = {"": list(runs)}
     return {group: by_load(members) for group, members in found.items()}
+
+
+def model(run: PlotRun) -> str:
+    """The run's models; "" where it names none."""
+    models = run.summary.get("input_config", {}).get("models") or {}
+    items = models.get("items") if isinstance(models, Mapping) else None
+    names = [str(item.get("name")) for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+    return ", ".join(names)
 
 
 def gpus(run: PlotRun) -> int:

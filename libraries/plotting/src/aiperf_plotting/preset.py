@@ -31,7 +31,8 @@ class Value(Struct, frozen=True):
 class Preset(Struct, frozen=True):
     """A picture.  type: one of :data:`aiperf_plotting.preset.TYPES`.  labels: ``load`` or ``run``, beside points of runs.
 
-    title, x_label, y_label: "" are made from the metrics.  ci_level: of intervals.
+    title, x_label, y_label: "" are made from the metrics.  ci_level: of intervals.  by_model: runs are joined by model, not by
+    their group.
     """
 
     type: str
@@ -43,6 +44,7 @@ class Preset(Struct, frozen=True):
     y_label: str = ""
     labels: str = "load"
     ci_level: float = 0.95
+    by_model: bool = False
 
     @property
     def several(self) -> bool:

@@ -51,7 +51,7 @@ def placed(preset: Preset, runs: Sequence[PlotRun]) -> dict[str, list[Placed]]:
     level = preset.ci_level
     every = [(run, _measured(run, preset.x, level), _measured(run, preset.y, level)) for run in runs]
     points = {id(run): Placed(run, x, y) for run, x, y in every if x is not None and y is not None}
-    for group, members in grouped([run for run in runs if id(run) in points]).items():
+    for group, members in grouped([run for run in runs if id(run) in points], by_model=preset.by_model).items():
         found[group] = [points[id(run)] for run in members]
     return found
 

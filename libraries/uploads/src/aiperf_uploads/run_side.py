@@ -45,12 +45,13 @@ def limit_s(variable: str) -> float:
     return number(variable, 0.1, 86_400, 30)
 
 
-def upload(module: str, job: Struct, items: Sequence[str], limit_s: float) -> UploadOutcome:
+def upload(module: str, job: Struct, items: Sequence[str], limit_s: float, *, secrets: bool = True) -> UploadOutcome:
     """Run *module* in a process of its own, hand it *job*, and wait until it has tried all *items*, for *limit_s* at most.
 
+    secrets: the process has the keys of the environment, which an upload needs.
     An exception of the wait, such as the second Ctrl-C, ends the process and passes.
     """
-    process = SideProcess(module, log=Path(os.devnull), secrets=True)
+    process = SideProcess(module, log=Path(os.devnull), secrets=secrets)
     outcome = UploadOutcome()
     why = f"it took longer than {limit_s:g} s, and was broken off"
     until_s = time.monotonic() + limit_s

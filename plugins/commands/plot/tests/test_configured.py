@@ -116,7 +116,6 @@ def test_a_metric_that_no_run_has_is_named_with_what_is_near(results: Path, caps
         ("source: aggregated", "source: requests", ":9: y of the picture 'tail' has the source requests"),
         ("      title: Tail", "      titel: Tail", ":12: the picture 'tail' has no key 'titel'"),
         ("      title: Tail", "      title: [Tail]", ":12: title of the picture 'tail' is no text"),
-        ("      title: Tail", "      autoscale: x", ":12: autoscale of the picture 'tail' has no effect"),
         ("      title: Tail", "      type: pareto", ":12: the picture 'tail' has 'type' twice"),
         ("labels: [run_name]", "labels: [colour]", ":10: labels of the picture 'tail' is"),
         ("groups: [experiment_group]", "groups: [colour]", ":11: groups of the picture 'tail' is"),
@@ -128,9 +127,6 @@ def test_a_metric_that_no_run_has_is_named_with_what_is_near(results: Path, caps
         ("type: timeslice", "type: pareto", ":19: the picture 'parts' of type pareto belongs in multi_run_plots"),
         ("    parts:", "    ../parts:", ":19: '../parts' can't name a file"),
         ('["run0"]', "run0", ":21: baselines is no list of texts"),
-        ("experiment_classification:",
-            "settings: {server_metrics_downsampling: {enabled: true}}\nexperiment_classification:",
-            ":20: server_metrics_downsampling is not needed"),
         ("  group_display_names:", "  group_extraction_pattern: '('\n  group_display_names:",
             ":23: it is no regular expression"),
         ("visualization:", "- visualization:", " declares no picture"),
@@ -144,6 +140,36 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, old: str, new: str, se
     with pytest.raises(UsageError) as caught:
         read(path)
     assert f"--config {path}" in caught.value.message and sentence in caught.value.message
+
+
+def test_keys_without_an_effect_are_told_once(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = results.parent / "plots.yaml"
+    settings = "settings: {server_metrics_downsampling: {enabled: true}}\nexperiment_classification:"
+    given = WHOLE.replace("      title: Tail", "      autoscale: both").replace("experiment_classification:", settings)
+    path.write_text(given.replace("{type: dual_axis", "{autoscale: x, type: dual_axis"))
+    command = PlotCommand()
+    command.plugin_options = PluginOptions(Registry.discover(), {}, {})
+    assert command.run(options(config=path), [str(results)]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        f"warning: --config {path}:20: server_metrics_downsampling has no effect here: curves keep their lowest and highest"
+        " points",
+        f"warning: --config {path}:12: autoscale has no effect here: all pictures have one style",
+    ]
+
+
+def test_runs_are_joined_by_model(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, name in enumerate(("b", "a", "b")):
+        (summary,) = (results / f"run{number}").glob("*aiperf.json")
+        document = json.loads(summary.read_text())
+        document["input_config"] = {"models": {"items": [{"name": name}]}}
+        summary.write_text(json.dumps(document))
+    config = """
+visualization:
+  multi_run_plots:
+    tail: {type: scatter_line, x: Request Throughput, y: {metric: Request Latency, stat: p99}, labels: run, groups: [model]}
+"""
+    (tail,) = figures(results, config, capsys)
+    assert [(each["name"], each["labels"]) for each in tail["series"]] == [("b", ["run0", "run2"]), ("a", ["run1"])]
 
 
 def test_a_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from aiperf.cli.commandline import FIRST, CommandLine, Scan, options_of
 from aiperf.errors import ConfigError
 from aiperf.registry.registry import Registry
@@ -333,7 +334,7 @@ def test_anchors_and_merges_are_yaml_as_ever(tmp_path: Path) -> None:
             "no installed plugin of that name has options / did you mean endpoints:parrot?",
         ),
         ("benchmark: {plugins: {endpoints:parrot: {greetings: x}}}", "there is no such key / did you mean greeting?"),
-        ("plot: {visualization: {}}\nbenchmark: {model: m}", "plot (run.yaml:1): pictures at the end of a run come with"),
+        ("plot: {visualization: {}}\nbenchmark: {model: m}", "plot (run.yaml:1): pictures behind a run are for the package"),
         ("bench: {}\nbenchmark: {model: m}", "bench (run.yaml:1): there is no such key / did you mean benchmark?"),
         ('schemaVersion: "1.0"\nbenchmark: {model: m}', "'1.0' can't be read; 2.0 can"),
         ("randomSeed: 4", "run.yaml: benchmark: is missing"),
@@ -466,3 +467,24 @@ def test_a_typed_length_wins_over_a_distribution(tmp_path: Path, written: str, l
     read = CommandLine(line.split()).resolve(known)
     read.add(Yaml(path).values(known))
     assert {field: str(text).replace(" ", "") for field, text in read.values()["datasets:d"].items()} == left
+
+
+def test_a_plot_section_implies_pictures_and_keeps_its_lines(tmp_path: Path) -> None:
+    place = "artifacts.auto_plot"
+    flag = OptionSpec("auto_plot", ("--auto-plot",), "Draw.", "flag", "none", negative="--no-auto-plot", place=place)
+    text = OptionSpec("plot_config", ("--plot-config",), "What.", metavar="YAML", place="plot")
+    pictures = Descriptor("exporters", "p", "m:P", "acme", "1", options=(flag, text))
+    known = options_of((*Registry([]).kernel_options, *FIRST), (pictures,))
+    path = tmp_path / "run.yaml"
+    section = "plot:\n  visualization:\n    single_run_plots:\n      a:\n        type: scatter\n        x: 'time: \"\u00e9\"'\n"
+    off = "  artifacts: {autoPlot: false}\n"
+    for benchmark, line, drawn_ in (("", "", True), ("", "--no-auto-plot", False), (off, "", False)):
+        path.write_text(START + benchmark + section)
+        scan = CommandLine(line.split()).resolve(known)
+        scan.add(Yaml(path).values(known))
+        assert [error.lines() for error in scan.errors] == []
+        values = scan.values()["exporters:p"]
+        assert values["auto_plot"] is drawn_
+        written = str(values["plot_config"])
+        assert [number for number, row in enumerate(written.split("\n"), 1) if '"type"' in row] == [7 + bool(benchmark)]
+        assert yaml.safe_load(written)["visualization"]["single_run_plots"]["a"] == {"type": "scatter", "x": 'time: "\u00e9"'}

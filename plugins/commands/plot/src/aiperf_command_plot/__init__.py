@@ -38,6 +38,8 @@ class PlotCommand(Command[PlotOptions]):
             from aiperf_command_plot.configured import chosen, read
 
             file, runs = read(options.config), open_cells(paths)
+            for sentence in file.idle:
+                print(f"warning: {sentence}", file=sys.stderr)
             file.classify(runs)
             installed = partial(_wanted, plugin_options, broken=broken, option="--only or --config")
             plots = chosen(file, len(runs), options.only, installed)

@@ -32,6 +32,8 @@ _ANY_NUMBER = ("scatter", "scatter_with_percentiles", "area")
 _BESIDE = ("gpu_telemetry", "server_metrics")
 """Sources of a second axis."""
 _DOWNSAMPLING = "server_metrics_downsampling"
+_SLICE = {"Timeslice": "slice"}
+"""What the reference calls an axis."""
 
 
 class ConfiguredPlot(PresetPlot):
@@ -78,13 +80,15 @@ class PlotFile(Struct, frozen=True):
     """A file of ``--config``.
 
     single, several: names of the pictures of one run and of several, in their order; None where the file does not say.
-    plots: the pictures that it declares.  classes: of ``experiment_classification``.
+    plots: the pictures that it declares.  classes: of ``experiment_classification``.  idle: a sentence for each key without an
+    effect.
     """
 
     single: tuple[str, ...] | None
     several: tuple[str, ...] | None
     plots: dict[str, ConfiguredPlot]
     classes: dict[str, Any]
+    idle: tuple[str, ...] = ()
 
     def names(self, runs: int) -> list[str]:
         """The pictures of so many runs."""
@@ -133,27 +137,49 @@ def read(path: Path) -> PlotFile:
     """
     try:
         data = path.read_bytes()
-        if len(data) > _MOST_BYTES:
-            raise UsageError(f"--config {path}: it has {len(data):,} bytes; pictures need no more than {_MOST_BYTES:,}")
-        root = yaml.compose(data, Loader=yaml.SafeLoader)
-        document = yaml.safe_load(data)
     except OSError as error:
         raise UsageError(f"--config {path} can't be read: {error.strerror or error}") from error
+    return parsed(data, f"--config {path}")
+
+
+def parsed(data: bytes, name: str) -> PlotFile:
+    """The pictures that the text of a file declares.  *name*: of the file, in messages; "" is said as ``line 3``.
+
+    Raises:
+        UsageError: It has a mistake; names the line.
+    """
+    whole = name or "the text"
+    if len(data) > _MOST_BYTES:
+        raise UsageError(f"{whole}: it has {len(data):,} bytes; pictures need no more than {_MOST_BYTES:,}")
+    try:
+        root = yaml.compose(data, Loader=yaml.SafeLoader)
+        document = yaml.safe_load(data)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        where = "" if mark is None else f":{mark.line + 1}"
-        raise UsageError(f"--config {path}{where} is no YAML: {getattr(error, 'problem', None) or error}") from error
+        where = whole if mark is None else _where(name, mark.line + 1)
+        raise UsageError(f"{where} is no YAML: {getattr(error, 'problem', None) or error}") from error
     if root is None or not isinstance(document, dict):
-        raise UsageError(f"--config {path} declares no picture: it is no mapping with visualization")
-    return _Reader(path).file(root, document)
+        raise UsageError(f"{whole} declares no picture: it is no mapping with visualization")
+    return _Reader(name).file(root, document)
+
+
+def _tag(metric: str) -> str:
+    """The tag of a metric that may be named by its title, ``Time to First Token``."""
+    tag = "_".join(metric.split())
+    return _SLICE.get(metric, metric if tag == metric else tag.lower())
+
+
+def _where(name: str, line: int) -> str:
+    return f"{name}:{line}" if name else f"line {line}"
 
 
 class _Reader:
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, name: str) -> None:
+        self._name, self._classified = name, False
+        self._idle: dict[str, str] = {}
 
     def _wrong(self, node: yaml.Node, sentence: str, *hints: str) -> UsageError:
-        return UsageError(f"--config {self._path}:{node.start_mark.line + 1}: {sentence}", *hints)
+        return UsageError(f"{_where(self._name, node.start_mark.line + 1)}: {sentence}", *hints)
 
     def _members(self, node: yaml.Node, allowed: Sequence[str] | None, what: str) -> dict[str, yaml.Node]:
         """The values of a mapping by key; *allowed*: None is any key."""
@@ -175,8 +201,9 @@ class _Reader:
         top = self._members(root, ("visualization", "settings", "experiment_classification"), "the file")
         if "settings" in top:
             for node in self._members(top["settings"], (_DOWNSAMPLING,), "settings").values():
-                why = f"{_DOWNSAMPLING} is not needed: curves keep their lowest and highest points"
-                raise self._wrong(node, why, "leave it out")
+                self._note(node, _DOWNSAMPLING, "curves keep their lowest and highest points")
+        classes = self._classes(top.get("experiment_classification"), document.get("experiment_classification"))
+        self._classified = bool(classes)
         shown = document.get("visualization") or {}
         plots: dict[str, ConfiguredPlot] = {}
         listed: dict[str, tuple[str, ...] | None] = dict.fromkeys(_DEFAULTS)
@@ -188,8 +215,12 @@ class _Reader:
             for key in _DEFAULTS:
                 if key in members:
                     listed[key] = tuple(self._texts(members[key], shown[key], key))
-        classes = self._classes(top.get("experiment_classification"), document.get("experiment_classification"))
-        return PlotFile(listed[_DEFAULTS[1]], listed[_DEFAULTS[0]], plots, classes)
+        return PlotFile(listed[_DEFAULTS[1]], listed[_DEFAULTS[0]], plots, classes, tuple(self._idle.values()))
+
+    def _note(self, node: yaml.Node, key: str, why: str) -> None:
+        """The first place of a key that has no effect."""
+        where = _where(self._name, node.start_mark.line + 1)
+        self._idle.setdefault(key, f"{where}: {key} has no effect here: {why}")
 
     def _texts(self, node: yaml.Node, value: Any, what: str) -> list[str]:
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
@@ -221,7 +252,7 @@ class _Reader:
         members = self._members(node, _PRESET, what)
         for key in _NOT_DRAWN:
             if key in members:
-                raise self._wrong(members[key], f"{key} of {what} has no effect on pictures here", "leave it out")
+                self._note(members[key], key, "all pictures have one style")
         for key in ("type", "x", "y"):
             if key not in members:
                 raise self._wrong(node, f"{what} has no {key}")
@@ -244,7 +275,8 @@ class _Reader:
         if level not in LEVELS:
             raise self._wrong(members["ci_level"], f"ci_level of {what} is {level!r}, not {', '.join(map(str, LEVELS))}")
         labels = self._labels(members, value, what)
-        preset = Preset(kind, x, y, y2, texts["title"], texts["x_label"], texts["y_label"], labels, float(level))
+        by_model = self._by_model(members, value, what)
+        preset = Preset(kind, x, y, y2, texts["title"], texts["x_label"], texts["y_label"], labels, float(level), by_model)
         if preset.several != several:
             raise self._wrong(node, f"{what} of type {preset.type} belongs in {_PLOTS[0 if preset.several else 1]}")
         return ConfiguredPlot(name, preset, texts["description"])
@@ -255,12 +287,17 @@ class _Reader:
         for key, words in (("stat", STATISTICS), ("source", SOURCES)):
             if key in members:
                 shared[key] = self._one_of(members[key], value[key], words, f"{key} of {what}")
-        if "groups" in members:
-            groups = value["groups"] if isinstance(value["groups"], list) else [value["groups"]]
-            if groups not in (["experiment_group"], []):
-                hint = "experiment_classification groups runs; cells of a study are grouped by their values"
-                raise self._wrong(members["groups"], f"groups of {what} is {value['groups']!r}, not experiment_group", hint)
         return shared
+
+    def _by_model(self, members: dict[str, yaml.Node], value: Any, what: str) -> bool:
+        """Whether the picture's runs are joined by model; a classification of the runs goes before."""
+        groups = value.get("groups") or []
+        named = tuple(groups) if isinstance(groups, list) else (groups,)
+        if named not in ((), ("experiment_group",), ("model",)):
+            hint = "experiment_classification groups runs; cells of a study are grouped by their values"
+            sentence = f"groups of {what} is {value['groups']!r}, not model or experiment_group"
+            raise self._wrong(members["groups"], sentence, hint)
+        return named == ("model",) and not self._classified
 
     def _labels(self, members: dict[str, yaml.Node], value: Any, what: str) -> str:
         labels = value.get("labels", ["load"])
@@ -294,7 +331,7 @@ class _Reader:
         if found["stat"] and not stat:
             sentence = f"{what} has the statistic {found['stat']}, and its type shows single values"
             raise self._wrong(node, sentence, "leave it out")
-        return Value(metric, found["stat"], found["source"])
+        return Value(_tag(metric), found["stat"], found["source"])
 
     def _one_of(self, node: yaml.Node, value: Any, words: Sequence[str], what: str) -> str:
         if value in words:

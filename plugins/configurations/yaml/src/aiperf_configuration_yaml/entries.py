@@ -5,6 +5,7 @@ Expressions stand in them as written.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -43,6 +44,32 @@ class Entry(Struct, frozen=True):
         if isinstance(self.value, dict):
             return {key: entry.plain for key, entry in self.value.items()}
         return [entry.plain for entry in self.value] if isinstance(self.value, list) else self.value
+
+
+def flow(entry: Entry) -> str:
+    """The entry as YAML text in which each value has the line that it has in the file, or a later one."""
+    pieces: list[str] = []
+    line = 1
+
+    def write(each: Entry, key: str = "") -> None:
+        nonlocal line
+        if each.line > line:
+            pieces.append("\n" * (each.line - line))
+            line = each.line
+        pieces.append(f"{json.dumps(key, ensure_ascii=False)}: " if key else "")
+        if not isinstance(each.value, dict | list):
+            pieces.append(json.dumps(each.value, ensure_ascii=False, default=str))
+            return
+        named = each.value.items() if isinstance(each.value, dict) else (("", below) for below in each.value)
+        opened, closed = "{}" if isinstance(each.value, dict) else "[]"
+        pieces.append(opened)
+        for name, below in named:
+            write(below, str(name))
+            pieces.append(",")
+        pieces.append(closed)
+
+    write(entry)
+    return "".join(pieces)
 
 
 def read(path: Path) -> Entry:

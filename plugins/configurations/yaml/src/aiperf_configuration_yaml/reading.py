@@ -12,7 +12,7 @@ from aiperf.sdk.configuration import OptionValue
 from aiperf.sdk.descriptor import canonical
 from msgspec.structs import replace
 
-from aiperf_configuration_yaml.entries import Entry
+from aiperf_configuration_yaml.entries import Entry, flow
 from aiperf_configuration_yaml.phases import Phases
 from aiperf_configuration_yaml.places import Places, PlaceTable
 from aiperf_configuration_yaml.records import written
@@ -34,6 +34,7 @@ class Reading:
     def __init__(self, file: FileValues, table: PlaceTable, variables: Mapping[str, Any]) -> None:
         self._file, self._variables = file, variables
         self._user_file: Entry | None = None
+        self._plot: Entry | None = None
         self._places = Places(file, table)
         self._phases = phases = Phases(self._places)
         self._places.special |= {
@@ -57,9 +58,7 @@ class Reading:
             elif key == "sweep":
                 self._sweep(entry)
             elif key == "plot":
-                if entry.value not in (None, False, {}, []):
-                    why = "pictures at the end of a run come with a later version of the package aiperf-command-plot"
-                    self._file.wrong(entry, why, "drop it, and run aiperf plot DIR afterwards")
+                self._plot = entry if entry.value not in (None, False, {}, []) else None  # behind artifacts.auto_plot
             elif key in TOP and key not in ("benchmark", "variables"):
                 self._places.walk(key, entry)
             elif key not in TOP and key in self._places.below(""):
@@ -73,6 +72,8 @@ class Reading:
             self._keep_type()
         if self._user_file is not None:
             self._take_user_files(self._user_file)
+        if self._plot is not None:
+            self._take_plot(self._plot)
 
     def _keep_type(self) -> None:
         """A phase of another type does not become a replay because the file of the data set has recorded times."""
@@ -193,6 +194,17 @@ class Reading:
         shown = {name: value for name, value in self._variables.items() if name not in secrets}
         text = json.dumps({"files": entry.plain, "variables": shown})
         self._file.given[option.spec] = OptionValue(option, self._file.where(entry), [text])
+
+    def _take_plot(self, entry: Entry) -> None:
+        """Pictures behind the run, which the section implies; their text has each value in its line of the file."""
+        if "plot" not in self._places.by_place:
+            why = "pictures behind a run are for the package aiperf-exporter-auto-plot, which is not installed"
+            self._file.wrong(entry, why, "drop it, and run aiperf plot DIR afterwards")
+            return
+        pictures, drawn = self._places.by_place["plot"], self._places.by_place["artifacts.auto_plot"]
+        self._file.given[pictures.spec] = OptionValue(pictures, self._file.where(entry), [flow(entry)])
+        if drawn.spec not in self._file.given:
+            self._file.mark(drawn, entry)
 
     def _gpu_telemetry(self, entry: Entry) -> None:
         """The reference has a key for each kind of item; other keys are options by their place."""

@@ -84,7 +84,7 @@ OTHER_TOOLS = {
     **_each("--silent", "use --quiet"),
     **_each("--disable-tqdm --disable-progress --no-progress --disable-progress-bar", "use --ui none, or --quiet"),
     **_each("--checkpoint-dir --enable-checkpointing", "the journal does it: aiperf report DIR after a crash"),
-    **_each("--generate-plots", "run aiperf plot afterwards"),
+    **_each("--generate-plots", "use --auto-plot, or aiperf plot afterwards"),
     **_each("--server-metrics-url --server-metrics-urls", "use --gpu-telemetry URL: it means exporters of GPUs"),
     "--zmq-dual-bind": "control messages use one socket: --zmq-host for TCP, or --zmq-ipc-path for a directory",
     **_each("--sweep-range --sweep-list", "give the option itself several values, for example --concurrency 1,2,4"),
@@ -102,7 +102,6 @@ LATER_OPTIONS = {
         " --degradation-stat --isl-osl-pairs --concurrency-min --concurrency-max --concurrency-steps --isl-min --isl-max"
         " --isl-steps --osl-min --osl-max --osl-steps",
     ),
-    **_each("--auto-plot --plot-required", f"pictures at the end of a run: {LATER}; aiperf plot draws them of any run"),
 }  # fmt: skip
 """Options of the reference for which no package is there yet."""
 
