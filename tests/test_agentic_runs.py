@@ -93,7 +93,7 @@ def test_lanes_go_on_from_their_cuts_on_two_workers(tmp_path: Path) -> None:
     records = [line["metadata"] for line in done.lines("profile_export.jsonl")]
     told = {(line["x_correlation_id"][19:], line["benchmark_phase"]) for line in records}
     assert {(tr1, "warmup"), (tr1, "profiling"), (tr2, "profiling")} <= told and (tr2, "warmup") not in told
-    assert {line["agent_depth"] for line in records} == {0, 1}
+    assert {line["agent_depth"] for line in records} == {0, 1} == {line["lane"] for line in records}
     assert "lane 1: trace tr1" in done.err + done.out
     assert check_ledger(done)["truncated"] > 0 and "turns of trees: " in done.out
     validated = program("validate", done.artifacts)

@@ -96,6 +96,22 @@ def agree(seen: Seen, done: Done) -> list[dict[str, Any]]:
     return lines
 
 
+def check_joins(seen: Seen, done: Done) -> None:
+    """The record of each joining turn names the request for whose end it waited last, and no other record names any."""
+    records = [line["metadata"] for line in done.lines("profile_export.jsonl")]
+    of = {(row["x_correlation_id"], row["turn_index"]): row["x_request_id"] for row in records}
+    held = {
+        row["x_request_id"]: of[row["held_by_correlation_id"], row["held_by_turn_index"]]
+        for row in records if "held_by_turn_index" in row
+    }  # fmt: skip
+    assert held.keys() == {tree["merge"]["request_id"] for tree in seen.trees.values()}
+    for tree in seen.trees.values():
+        children = [tree[said] for said in ("left on", "right on", "left") if said in tree]
+        last = max(children, key=lambda row: row["last_mono_ns"] or 0)
+        assert held[tree["merge"]["request_id"]] in {row["request_id"] for row in children}
+        assert last["last_mono_ns"] <= tree["merge"]["received_mono_ns"]
+
+
 def worker_of(run: Running) -> int:
     return min(pid for pid, words in run.processes().items() if "aiperf.worker.process" in words)
 
@@ -161,6 +177,7 @@ def test_a_failing_branch_leaves_the_other_trees_alone(tmp_path: Path) -> None:
     outcomes = Counter(line["outcome"] for line in agree(seen, done))
     assert outcomes == {"completed": 44, "error": 2, "never_sent": 2}
     assert done.code == 0
+    check_joins(seen, done)
     cut = [tree for tree in seen.trees.values() if set(tree) == NODES - {"left on"}]
     assert len(cut) == 2
     assert {tree["left"]["status"] for tree in cut} == {400}

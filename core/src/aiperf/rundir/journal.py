@@ -72,10 +72,14 @@ BODY    the bytes, of a body that none continues; or a map: *keep* bytes of the 
         *last*: no turn follows
 """
 
-SENT_FIELDS = ("request", "n", "phase", "session", "turn", "entry", "url", "model", "due_ns", "started_ns", "held_ns", "after")
+SENT_FIELDS = (
+    "request", "n", "phase", "session", "turn", "entry", "url", "model", "due_ns", "started_ns", "held_ns", "after", "lane",
+    "held_by",
+)  # fmt: skip
 """*request* numbers the worker's requests; *due_ns* and *started_ns* are monotonic; due -1: nothing was scheduled.
 *held_ns*: how long it waited after its due time for a slot, or for the answer before.  *after*: number of the request whose end
-let this one leave at once, -1 where none did (rows of earlier versions lack it)."""
+let this one leave at once, -1 where none did.  *lane*: of the driver's lanes, -1 without.  *held_by*: of a tree, the place of
+the turn of another stream for whose end this one waited, -1 for none.  Rows of earlier versions lack the last ones."""
 
 CHUNK_FIELDS = ("request", "kernel_ns", "read_ns", "size", "hidden")
 """*kernel_ns*: receive stamp, wall clock, 0 where there was none.  *read_ns*: monotonic, when the read began.  *size*: bytes

@@ -111,6 +111,8 @@ class Row(JournalColumns):
     prefix_blocks: Annotated[float, "", "blocks of the recorded prompt of a trace with hash ids; absent without"] = ABSENT
     prefix_hits: Annotated[float, "", "those of them that lead it and stood in an earlier prompt of the trace"] = ABSENT
     unread_usage: Annotated[float, "", "1 where counts of the server can't be read, or told apart by answer"] = ABSENT
+    lane: Annotated[float, "", "the lane of its tree; absent where the driver has none"] = ABSENT
+    held_by: Annotated[float, "", "place in the tree of the turn of another stream for whose end it waited"] = ABSENT
 
 
 NUMBERS: tuple[str, ...] = (*UsageColumns.__struct_fields__, *Row.__struct_fields__)
@@ -137,14 +139,15 @@ POLL_GAP = "poll_gap_ns"
 (ns), by which its latency may be too long.  Such batches have the text ``legs``: JSON of :class:`Leg`."""
 REPEAT = "repeat"
 """A column of every batch: how often the request's problem was asked before (``Turn.repeat``); absent where each comes once."""
-TREE_COLUMNS = ("stream", "depth", "parent")
+TREE_COLUMNS = ("stream", "depth", "parent", "held_turn")
 """Columns of batches of a data set with trees alone: the number of the request's stream, 0 for the root's; how deep it is, 0
-for the root; the number of the stream that started it, -1 for none.  ``turn`` is counted in the stream there, and
+for the root; the number of the stream that started it, -1 for none; the turn ``held_by`` in its own stream.  ``turn`` is
+counted in the stream there, and
 ``conversation_id`` and ``session_id`` are the stream's."""
-TREE_TEXTS = ("parent_id", "root_id", "depth", "position")
+TREE_TEXTS = ("parent_id", "root_id", "depth", "position", "held_id")
 """Texts of such batches: the ``session_id`` of the stream that started it, None for the root and for what began before its
 parent's first turn; that of the root; the depth; and ``root first``, ``root later``, ``child first`` or ``child later``: whose
-turn it is, and whether it is the stream's first."""
+turn it is, and whether it is the stream's first; the ``session_id`` of the stream of ``held_by``, None where there is none."""
 TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error", "finish_reason", "task")
 """Texts of every batch; ``error`` is the JSON of ErrorDetails; ``finish_reason`` as the server sent it, the different ones of
 several answers to a request joined with ``", "``; ``task`` that of the turn, None where the data set gives none."""

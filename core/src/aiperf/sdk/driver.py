@@ -59,6 +59,8 @@ class Session:
     due_ns: when the current turn is due by its think time, monotonic; -1 where it has none.
     lane, lap: where the driver has lanes, the lane of the tree and how often its entry was begun before; in place of phase and
     number they make the marker of ``--cache-bust``.  lane -1: it has none.
+    held_by: of a tree, the place of the turn of another stream for whose end the current turn waited, by a join or by the order
+    of a record; -1 where it waited for none.
     limit: most output tokens of its requests, None for those of its turns.  overflowed: the latest request was longer than the
     model's context (``Driver.overflow_words``).
     script, state, collected, listen, overheard: for the kernel alone: what was said so far, the values of the last answer, the
@@ -70,9 +72,9 @@ class Session:
     # request finds without a look-up.
 
     __slots__ = (
-        "answered_ns", "base_ns", "collected", "due_ns", "entry", "failed", "first", "forks", "id", "kernel_ns", "lane", "lap",
-        "limit", "listen", "model", "number", "overflowed", "overheard", "phase", "prefilling", "read_ns", "script", "state",
-        "stream", "turn", "turns", "url",
+        "answered_ns", "base_ns", "collected", "due_ns", "entry", "failed", "first", "forks", "held_by", "id", "kernel_ns",
+        "lane", "lap", "limit", "listen", "model", "number", "overflowed", "overheard", "phase", "prefilling", "read_ns",
+        "script", "state", "stream", "turn", "turns", "url",
     )  # fmt: skip
 
     def __init__(self, phase: int, number: int, entry: int, turns: int, model: int, url: int, identity: str) -> None:
@@ -81,7 +83,7 @@ class Session:
         self.model, self.url = model, url
         self.turn = self.first = self.base_ns = self.stream = 0
         self.answered_ns = self.kernel_ns = self.read_ns = 0
-        self.due_ns = self.lane = -1
+        self.due_ns = self.lane = self.held_by = -1
         self.lap = 0
         self.limit: int | None = None
         self.prefilling = self.forks = self.failed = self.overflowed = False

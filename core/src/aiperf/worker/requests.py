@@ -114,7 +114,7 @@ class Requests:
         self.logbook.sent(
             (
                 request, n, session.phase, session.number, session.turn, entry, session.url, session.model, due_ns, started_ns,
-                held_ns, in_flight.ended,
+                held_ns, in_flight.ended, session.lane, session.held_by,
             )
         )  # fmt: skip
         if self.plan.output.keeps_requests:

@@ -124,12 +124,13 @@ class Recording:
     def sent(
         self, request: int, started_ns: int, *, n: int | None = None, due_ns: int | None = None, phase: int = 0,
         session: int | None = None, turn: int = 0, entry: int = 0, shard: int = 0,
-        held_ns: int = 0, after: int = -1,
+        held_ns: int = 0, after: int = -1, lane: int = -1, held_by: int = -1,
     ) -> None:  # fmt: skip
         n = request if n is None else n
         due = -1 if due_ns is None else due_ns + CLOCK.started_mono_ns
         started = started_ns + CLOCK.started_mono_ns
-        row = (request, n, phase, n if session is None else session, turn, entry, 0, 0, due, started, held_ns, after)
+        of = phase, n if session is None else session, turn, entry
+        row = (request, n, *of, 0, 0, due, started, held_ns, after, lane, held_by)
         self._sent.setdefault(shard, []).extend(row)
 
     def read(

@@ -37,7 +37,7 @@ class Trace(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What the server saw: when, in s; the phase, the lane, the trace, the stream, the turn in it."""
+    """What the server saw: when, in s; the phase, the lane, the trace, the stream, the turn in it; the place that held it."""
 
     at_s: float
     due_s: float
@@ -49,6 +49,7 @@ class Sent(NamedTuple):
     limit: int | None
     id: str
     lap: int
+    held_by: int
 
 
 def trace(name: str, root: Sequence[float], children: Sequence[tuple[int, int | None, Sequence[float]]] = (),
@@ -124,7 +125,7 @@ class Answering:
         assert session.id not in self.open, "a stream has two requests in flight"
         turn = session.turn - streams[session.stream].first
         sent = Sent(world.now_ns / S, due_ns / S, session.phase, session.lane, world.traces[session.entry].name,
-                    session.stream, turn, session.limit, session.id, session.lap)  # fmt: skip
+                    session.stream, turn, session.limit, session.id, session.lap, session.held_by)  # fmt: skip
         world.sent.append(sent)
         self.open[session.id] = session
         world.most_open = max(world.most_open, len({one.number for one in self._all_open()}))
@@ -290,15 +291,16 @@ def test_the_first_request_of_profiling_leaves_at_once_and_spacing_stays(monkeyp
 
 
 def test_a_gated_turn_leaves_at_the_later_of_its_delay_and_the_last_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    def child_takes(seconds: float) -> float:
+    def child_takes(seconds: float) -> tuple[float, int]:
         world = World(monkeypatch, [trace("t", [0, 4, 8], [(0, 2, [3.5])])], AgenticOptions(), lanes=1,
                       answer=lambda one: (seconds if one.stream else 0.5, "good"))  # fmt: skip
         world.run(for_s=30, skip_warmup=True)
-        return next(at for at, _, stream, turn in whens(world, 1) if (stream, turn) == (0, 2))
+        held_by = next(one.held_by for one in world.sent if (one.stream, one.turn) == (0, 2))
+        return next(at for at, _, stream, turn in whens(world, 1) if (stream, turn) == (0, 2)), held_by
 
     # Turn 0 from 0 to 0.5, turn 1 behind its delay of 3 from 3.5 to 4, turn 2 behind another 3; the child begins at 0.5.
-    assert child_takes(1.0) == 7.0
-    assert child_takes(9.0) == 9.5
+    assert child_takes(1.0) == (7.0, -1)
+    assert child_takes(9.0) == (9.5, 3), "its place is behind the root's three"
 
 
 def test_a_request_waits_for_what_had_returned_when_it_was_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,6 +310,7 @@ def test_a_request_waits_for_what_had_returned_when_it_was_recorded(monkeypatch:
     world.run(for_s=30, skip_warmup=True)
     assert whens(world, 1)[:3] == [(0.0, "t", 0, 0), (0.5, "t", 1, 0), (6.5, "t", 0, 1)]
     assert world.sent[2].due_s - world.sent[0].due_s == pytest.approx(6.5), "what held it moves its due time"
+    assert [one.held_by for one in world.sent[:4]] == [-1, -1, 3, -1]
 
 
 def test_overlapping_requests_add_no_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def part(rows: list[dict]) -> bytes:
     def column(name, otherwise=math.nan):
         return np.array([row.get(name, otherwise) for row in rows], dtype=np.float64)
 
-    columns = {name: column(name) for name in (*STAMPS, "session", "turn")}
+    columns = {name: column(name) for name in (*STAMPS, "session", "turn", "lane")}
     columns |= {"n": column("n", 0), "phase": column("phase", 0), "outcome": column("outcome", COMPLETED)}
     columns |= {name: column(name) for name in ("fault", "reconnected", "resent")}
     texts = {name: [row.get(name) for row in rows] for name in ("worker", "url", "request_id", "conversation_id")}
@@ -60,11 +60,11 @@ def test_what_was_never_sent_has_its_due_time_and_nothing_else(tmp_path):
 
 
 def test_a_turn_of_a_tree_that_was_not_sent_names_its_conversation(tmp_path):
-    row = {"n": math.nan, "session": 4, "turn": 2, "stream": 1, "conversation_id": "w::sa:x", "outcome": RELEASED}
+    row = {"n": math.nan, "session": 4, "turn": 2, "stream": 1, "lane": 7, "conversation_id": "w::sa:x", "outcome": RELEASED}
     (line,) = joined(tmp_path, part([row]))
     assert line == {
         "phase": "warmup", "phase_index": 0, "outcome": "released", "session": 4, "turn": 2, "stream": 1,
-        "conversation_id": "w::sa:x",
+        "conversation_id": "w::sa:x", "lane": 7,
     }  # fmt: skip
 
 

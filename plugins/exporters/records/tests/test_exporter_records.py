@@ -46,7 +46,7 @@ def batch(rows: list[dict]) -> RecordBatch:
     def column(name, otherwise=math.nan):
         return np.array([row.get(name, otherwise) for row in rows], dtype=np.float64)
 
-    columns = {name: column(name) for name in (*TIMES, "reconnected", "resent")}
+    columns = {name: column(name) for name in (*TIMES, "reconnected", "resent", "lane")}
     columns |= {"n": column("n", 0), "session": column("session", 0), "turn": column("turn", 0), "phase": column("phase", 0)}
     columns |= {"outcome": column("outcome", COMPLETED), "shard": column("shard", 0)}
     columns["chunk_ns"] = ragged([[1.0]] * len(rows), [[1.0]] * len(rows))

@@ -89,6 +89,7 @@ class AgenticDriver(Driver[AgenticOptions]):
     def request_ended(self, session: Session) -> None:
         (lane, node), at_ns = self.grove.of(session), session.answered_ns
         node.tree.flying -= 1
+        node.tree.latest = node.place
         node.flying = False
         if self.warmup is not None:
             self.warmup.ended(lane, node)
@@ -178,7 +179,7 @@ class AgenticDriver(Driver[AgenticOptions]):
         if self.warmup is not None and not self.warmup.priming:
             due_ns = -1
         session.turn, session.phase, session.due_ns = node.place, self.phase.index, due_ns
-        session.limit = None if self.warmup is None else 1
+        session.limit, session.held_by = None if self.warmup is None else 1, node.held_by
         node.due_ns, node.flying = None, True
         tree.flying += 1
         tree.sent += 1

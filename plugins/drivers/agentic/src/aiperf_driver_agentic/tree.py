@@ -37,17 +37,19 @@ class Node:
     and before a phase says.  blocked: the next turn waits for children or for the order of the record; free_ns: since when it
     does no more, 0 where it didn't.  order: requests of other streams that must have returned.  left: children of each branch
     that have not ended.  flying: the request at *place* is in flight.  fate: None while the stream goes on.  version: counts
-    up with each due time.
+    up with each due time.  held_by: the place of the turn of another stream for whose end the next turn waited, -1 for none.
     """
 
     __slots__ = (
-        "blocked", "due_ns", "fate", "flying", "free_ns", "left", "order", "place", "session", "stream", "tree", "version",
+        "blocked", "due_ns", "fate", "flying", "free_ns", "held_by", "left", "order", "place", "session", "stream", "tree",
+        "version",
     )  # fmt: skip
 
     def __init__(self, tree: LaneTree, stream: Stream, session: Session, place: int) -> None:
         self.tree, self.stream, self.session, self.place = tree, stream, session, place
         self.due_ns: int | None = None
         self.free_ns = self.version = 0
+        self.held_by = -1
         self.blocked = self.flying = False
         self.order: tuple[tuple[int, int], ...] = ()
         self.left = [_NOT_BEGUN] * len(stream.branches)
@@ -69,7 +71,7 @@ class Node:
             self.order = tuple(each for each in self.order if not self.tree.returned(*each))
         blocked = bool(self.order) or self.joins()
         if self.blocked and not blocked:
-            self.free_ns = at_ns
+            self.free_ns, self.held_by = at_ns, self.tree.latest
         self.blocked = blocked
         return not blocked
 
@@ -79,7 +81,7 @@ class LaneTree:
 
     zero_ns: the instant of the trace's clock from which offsets at the start of profiling count.  cut: None where it begins at
     its first turn.  flying: requests in flight.  idle_ns: since when none is, monotonic.  idles: counts the times that it began
-    to be idle.  sent: requests so far.
+    to be idle.  sent: requests so far.  latest: the place of the turn that returned last, -1 before any.
     """
 
     def __init__(self, recording: Recording, root: Session, cut: Cut | None) -> None:
@@ -88,6 +90,7 @@ class LaneTree:
         self.history = frozenset[int]() if cut is None else cut.begun - cut.going.keys()
         self.dead: set[int] = set()
         self.flying = self.idle_ns = self.idles = self.sent = 0
+        self.latest = -1
         if cut is not None and cut.at_ns is not None:
             self.zero_ns: int | None = cut.at_ns
         else:
@@ -119,7 +122,7 @@ class LaneTree:
 
     def prepare(self, node: Node) -> None:
         """The node's next turn waits from now on for what had returned when it was recorded."""
-        node.free_ns, node.blocked = 0, False
+        node.free_ns, node.blocked, node.held_by = 0, False, -1
         if node.place < node.stream.end:
             node.order = self.recording.ended_before(node.number, node.place)
 

@@ -60,14 +60,16 @@ class _Tree:
     """flying: requests in flight.  busy: streams that will send something without another stream's end, and starts to come.
 
     number: of the arrival of a root that sends nothing, for the first request of its tree; None once used.
+    latest: the place of the turn that returned last, -1 before any.
     """
 
-    __slots__ = ("busy", "flying", "nodes", "number", "root", "streams")
+    __slots__ = ("busy", "flying", "latest", "nodes", "number", "root", "streams")
 
     def __init__(self, root: Session, streams: Sequence[Stream]) -> None:
         self.root, self.streams = root, streams
         self.nodes: dict[int, _Node] = {}
         self.busy = self.flying = 0
+        self.latest = -1
         self.number: int | None = None
 
 
@@ -139,6 +141,7 @@ class Trees:
         """A request of the session is over."""
         tree = self._trees[session.number]
         tree.flying -= 1
+        tree.latest = session.turn
         node = tree.nodes[session.stream]
         if not self.stopped and not node.over:
             self._go_on(tree, node, session)
@@ -181,10 +184,11 @@ class Trees:
         else:
             self._follow(node, 0)
 
-    def _follow(self, node: _Node, gate_ns: int) -> None:
+    def _follow(self, node: _Node, gate_ns: int, held_by: int = -1) -> None:
         if self.stopped:  # by a child that was sent just now
             return
         node.session.turn += 1
+        node.session.held_by = held_by
         node.gate_ns = gate_ns
         self._host.follow(node.session)
 
@@ -263,7 +267,7 @@ class Trees:
         if parent.parked and not parent.waits(turn):
             parent.parked = False
             tree.busy += 1
-            self._follow(parent, at_ns)
+            self._follow(parent, at_ns, tree.latest)
 
     def _close(self, tree: _Tree, node: _Node) -> None:
         if not (node.sent or node.over) and node.stream.turns:

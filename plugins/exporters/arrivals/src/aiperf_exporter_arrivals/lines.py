@@ -44,6 +44,7 @@ class Arrival(Struct, frozen=True, omit_defaults=True, gc=False):
     turn: Annotated[int, Meta(description="Index of the turn in its conversation.")] | None = None
     stream: Annotated[int, Meta(description="Number of the conversation in its tree, 0 for the root.")] | None = None
     conversation_id: Annotated[str, Meta(description="Of the conversation, where the data set has trees.")] | None = None
+    lane: Annotated[int, Meta(description="Of the tree, where it is in one.")] | None = None
     worker: str | None = None
     url: str | None = None
     x_request_id: str | None = None
@@ -90,6 +91,7 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
         integers(batch["turn"]),
         integers(batch["stream"]) if trees else repeat(None),
         batch.texts["conversation_id"] if trees else repeat(None),
+        integers(batch["lane"]),
         _texts(batch, "worker"),
         _texts(batch, "url"),
         _texts(batch, "request_id"),

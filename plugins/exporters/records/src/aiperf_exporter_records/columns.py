@@ -24,7 +24,7 @@ ESTIMATE_DECIMALS = 9
 """Of estimates and their bounds: what is shown in ms has 0.001 ns.  A third of a gap had 17 digits, half of the file."""
 _NEEDED = (
     "outcome", "n", "session", "turn", "phase", "shard", "due_ns", "started_ns", "ack_ns", "first_byte_ns", "last_byte_ns",
-    "ended_ns", "reconnected", "resent",
+    "ended_ns", "reconnected", "resent", "lane",
 )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def listed(batch: RecordBatch) -> Listed:
 
 def _narrow(batch: RecordBatch, rows: NDArray[np.intp]) -> RecordBatch:
     """These requests with the columns that a line shows: the chunks of a batch are too much to copy for nothing."""
-    needed = {*_NEEDED, *({REPEAT, "depth"} & batch.columns.keys()), *(TRACED if "trace" in batch.texts else ())}
+    needed = {*_NEEDED, *({REPEAT, "depth", "held_turn"} & batch.columns.keys()), *(TRACED if "trace" in batch.texts else ())}
     return RecordBatch(
         {name: batch[name][rows] for name in needed},
         batch.valid[rows],
@@ -151,6 +151,11 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
         "record_processor_id": Words(batch["shard"].astype(np.int64) % target.reducers, reducers),
         **({"parent_correlation_id": Texts(batch.texts["parent_id"])} if trees else {}),
         "root_correlation_id": Texts(batch.texts["root_id"]) if trees else sessions,
+        "lane": Numbers(batch["lane"]),
+        **(
+            {"held_by_correlation_id": Texts(batch.texts["held_id"]), "held_by_turn_index": Numbers(batch["held_turn"])}
+            if trees else {}
+        ),
         **_sources(batch),
         "reconnected": Texts(reconnects(batch)),
         "finish_reason": Texts(_texts(batch, "finish_reason")),

@@ -44,6 +44,9 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
     record_processor_id: str | None = None
     parent_correlation_id: Annotated[str, Meta(description="Of the conversation that started this one.")] | None = None
     root_correlation_id: str | None = None
+    lane: Annotated[int, Meta(description="Of its tree, where trees are in lanes.")] | None = None
+    held_by_correlation_id: Annotated[str, Meta(description="Of the conversation for whose turn it waited.")] | None = None
+    held_by_turn_index: Annotated[int, Meta(description="Of that turn; its end let the request go.")] | None = None
     source_trace_id: Annotated[str, Meta(description="Of a replayed trace, its id.")] | None = None
     source_outer_idx: Annotated[int, Meta(description="Number of its record among those of the trace.")] | None = None
     source_inner_idx: Annotated[int, Meta(description="Number within that record, of a subagent.")] | None = None

@@ -30,7 +30,7 @@ class AnsweredModels:
         """Note what the answers to *requests* say, while more is to be known."""
         for request in requests if self._left else ():
             self._requests -= 1
-            (_, outcome, status, *_), (*_, url, model, _, _, _, _) = request.done, request.sent
+            (_, outcome, status, *_), (_, _, _, _, _, _, url, model, *_) = request.done, request.sent
             left = self._left.get((model, url), 0)
             if not left or outcome != COMPLETED or not 200 <= status < 300:
                 continue

@@ -261,6 +261,8 @@ class BulkRows:
             "reused": (done["flags"] & REUSED) != 0, "reconnected": (done["flags"] & RECONNECTED) != 0,
             "resent": (done["flags"] & RESENT) != 0,
             "unreadable": 0, "events": telling, "output_tokens": counts.outputs, "reasoning_tokens": counts.thoughts,
+            "lane": np.where(sent["lane"] >= 0, sent["lane"], ABSENT),
+            "held_by": np.where(sent["held_by"] >= 0, sent["held_by"], ABSENT),
             "input_tokens": np.where(self._counts_input & (known >= 0), known, ABSENT),
         }  # fmt: skip
         pieces = _Pieces(group, contents, zero)

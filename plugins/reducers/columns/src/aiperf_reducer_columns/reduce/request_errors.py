@@ -21,6 +21,7 @@ ERROR_CHARACTERS = 4096
 """The longest text of a server that an error keeps."""
 FIRST_BYTES = 80
 """What an error keeps of an answer that can't be read: errors are counted by it, too, and ids often stand further on."""
+_STARTED = journal.SENT_FIELDS.index("started_ns")
 _INVALID = "InvalidInferenceResultError"
 
 
@@ -64,7 +65,7 @@ class RequestErrors:
 
     def _was_coming(self, request: JournalRequest) -> bool:
         """Whether bytes of the answer came in the last tenth of the request's time."""
-        (*_, ended, _, _, _, _, _), (*_, started, _, _), reads = request.done, request.sent, request.reads
+        (*_, ended, _, _, _, _, _), started, reads = request.done, request.sent[_STARTED], request.reads
         return bool(reads) and reads[-1][0] + self._zero_ns > ended - (ended - started) // 10
 
     def scrubbed(self, text: str) -> str:

@@ -139,7 +139,7 @@ class RowMaker:
     def _add(self, request: JournalRequest, answer: Answer | None, shard: int, batch: OpenBatch) -> None:
         """*answer*: None reads it."""
         _, ending, status, flags, connected, sent, sent_end, ack, ended, sent_bytes, received, dns, connect, tls = request.done
-        number, n, phase, session, turn, entry, url, model, due, started, held, after = request.sent
+        number, n, phase, session, turn, entry, url, model, due, started, held, after, lane, by = request.sent
         reads, zero = request.reads, self._zero_ns
         if answer is None:
             answer = self._read(request, ending, status, flags, ack)
@@ -183,7 +183,7 @@ class RowMaker:
             answer.marked, len(reads), answer.unreadable,  # coalesced, reads, unreadable
             _finish(answer) if not answer.whole and ending == journal.COMPLETED else ABSENT,
             self._store.images(entry, turn), self._store.audio_s(entry, turn), answer.events, *self._store.prefix(entry, turn),
-            1.0 if unread else ABSENT,  # unread_usage
+            1.0 if unread else ABSENT, lane if lane >= 0 else ABSENT, by if by >= 0 else ABSENT,  # unread_usage, lane, held_by
         )  # fmt: skip
         missing = None if outcome == journal.COMPLETED else f"no answer: {journal.OUTCOMES[outcome]}"
         grade = self.grading.of(entry, turn, answer, missing)

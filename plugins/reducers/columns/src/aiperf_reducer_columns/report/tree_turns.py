@@ -139,6 +139,7 @@ def _batch(turns: UnsentTurns, phase: int, plan: Plan, store: Store) -> RecordBa
         "phase": np.full(count, float(phase)), "session": turns.session.astype(np.float64),
         "turn": turns.place.astype(np.float64), "entry": turns.entry.astype(np.float64),
         "outcome": turns.outcome.astype(np.float64), "lane": np.where(turns.lane < 0, np.nan, turns.lane),
+        "held_by": np.full(count, np.nan),
     }  # fmt: skip
     none = [list[float]()] * count
     columns: dict[str, Column] = {name: np.full(count, np.nan) for name in (*NUMBERS, *GRADE_COLUMNS)}
