@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiperf_command_simulate.testing import Simulator, running
 from program import Done, Program, Running, wait_for
 
 LIVE = 4
 """Trees at a time."""
+TWO_S = ("--benchmark-duration", 2)
 SLOW = {"first_token_ms": 5, "decode_ms": 4, "decode_batch_us": 0}
 NODES = {"plan", "left", "left on", "right", "right on", "merge"}
 """Last words of the six requests of a tree."""
@@ -182,6 +184,26 @@ def test_a_failing_branch_leaves_the_other_trees_alone(tmp_path: Path) -> None:
     assert len(cut) == 2
     assert {tree["left"]["status"] for tree in cut} == {400}
     assert len(seen.whole) == 6
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("limits", [TWO_S, ("--request-count", 50), ("--request-rate", 40, *TWO_S)])
+def test_each_turn_of_a_begun_tree_has_a_line(tmp_path: Path, limits: tuple[str | float, ...]) -> None:
+    with running(**SLOW, truth_bodies=True, max_context=400, tokens=20) as simulator:
+        line = words(simulator, trees(tmp_path / "trees.jsonl", 8, long=(1, 4)), 8)
+        at = line.index("--num-sessions")
+        done = Program(tmp_path)(*line[:at], *line[at + 2 :], *limits)
+        seen = Seen(simulator)
+    assert done.code == 0, done.err
+    turns = defaultdict(list)
+    lines = done.lines("profile_export_arrivals.jsonl")
+    for row in lines:
+        turns[row["session"]].append((row["stream"], row["turn"]))
+    assert all(sorted(tree) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)] for tree in turns.values())
+    outcomes = Counter(row["outcome"] for row in lines)
+    assert len(seen.rows) == outcomes["completed"] + outcomes["error"]
+    assert outcomes["released"] == outcomes["error"] > 0 < outcomes["truncated"], "a failed child leaves its second turn"
+    assert Program(tmp_path)("validate", done.artifacts).code == 0
 
 
 def test_where_all_requests_fail_every_tree_ends(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ class Logbook:
         self._bodies: list[bytes] = []
         self._done: list[int] = []
         self._texts: list[tuple[int, str, Any]] = []
+        self._told: list[bytes] = []
         self._queue: SimpleQueue[bytes | None] = SimpleQueue()
         self._size = self._queued = self._written = self._frames = self.reads = self.write_ns = 0
         self.trouble: str | None = None
@@ -76,15 +77,22 @@ class Logbook:
         """A row of a TEXT frame."""
         self._texts.append((request, kind, value))
 
+    def tell(self, value: dict[str, Any]) -> None:
+        """Append a NODES frame, before the rows since the last frames."""
+        told = _encode(value)
+        self._told.append(told)
+        self._size += len(told)
+
     def frame(self, kind: int, value: Any) -> None:
         """Append a frame of its own (PHASE, LOOP) behind all rows so far."""
         self.flush((kind, value))
 
     def flush(self, frame: tuple[int, Any] | None = None) -> None:
         """Pack the rows so far, then *frame*, and hand the bytes to the thread."""
-        if not (self._sent or self._chunks or self._done or self._texts or frame):
+        if not (self._sent or self._chunks or self._done or self._texts or self._told or frame):
             return
         frames = (
+            *((journal.NODES, told, 0) for told in self._told),
             (journal.SENT, array("q", self._sent).tobytes(), len(self._sent) // _SENT),
             (journal.CHUNKS, b"".join((array("q", self._chunks).tobytes(), *self._bodies)), len(self._bodies)),
             (journal.TEXT, _encode(self._texts) if self._texts else b"", len(self._texts)),
@@ -98,7 +106,7 @@ class Logbook:
         out = [journal.pack(kind, payload, *clocks, count, next(numbers)) for kind, payload, count in rows]
         self._frames += len(rows)
         self.reads += len(self._bodies)
-        parts: tuple[list[Any], ...] = (self._sent, self._chunks, self._bodies, self._texts, self._done)
+        parts: tuple[list[Any], ...] = (self._sent, self._chunks, self._bodies, self._texts, self._done, self._told)
         for part in parts:
             part.clear()
         self._size = 0

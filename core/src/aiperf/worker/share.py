@@ -16,7 +16,6 @@ from msgspec import Struct
 from aiperf import environment
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, load, made
-from aiperf.rundir import journal
 from aiperf.rundir.store import Store
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
 from aiperf.sdk.endpoint import drains, follows
@@ -84,7 +83,7 @@ class Share:
             progress=cells, due=_mapped(phase.due_file), sessions=_mapped(phase.sessions_file),
             shard=place.index, shards=place.workers, max_turns=self.requests.store.max_turns, seed=self.plan.run.seed,
             share=None if phase.concurrency is None else -(-phase.concurrency // place.workers),
-            before=self._driver, notes=self._progress.notes(), tell=partial(self.logbook.frame, journal.NODES),
+            before=self._driver, notes=self._progress.notes(), tell=self.logbook.tell,
             give_up=self.give_up, following=next(iter(self.plan.load.phases[phase.index + 1 :]), None),
         )  # fmt: skip
         with blamed(ref, "can't drive the phase"):

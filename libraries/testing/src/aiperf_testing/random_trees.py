@@ -111,7 +111,7 @@ class TreeJudge:
 
     sent: places of turns, by session.  ended: those answered.  over: streams that have ended.  live: trees under way.
     most_live: most trees at a time.  numbers: of arrivals.  fails_fast: families end with a failed child.
-    waits: every turn leaves no earlier than its wait behind the answer before.
+    told: what the driver told.  waits: every turn leaves no earlier than its wait behind the answer before.
     """
 
     driver: Driver[Any]
@@ -128,6 +128,7 @@ class TreeJudge:
         self.ended: dict[int, set[int]] = {}
         self.over: dict[int, set[int]] = {}
         self.live, self.most_live = set[int](), 0
+        self.told: list[dict[str, Any]] = []
 
     # For drivers: RequestStarter
 
@@ -242,7 +243,8 @@ async def _play(kind: Any, judge: TreeJudge, count: int, slots: int, limits: dic
         over.append(number)
 
     def told(event: dict[str, Any]) -> None:
-        if event["event"] == "tree_end":
+        judge.told.append(event)
+        if event["event"] == "tree_end" and not hasattr(driver, "over"):
             ended(event["session"])
 
     driver = judge.driver = kind(None, replace(_context(judge, count, slots, limits), tell=told))

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from aiperf.sdk.driver import Driver
+from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.trees import Stream, faults
 from aiperf_driver_standard.tree_drivers import BurstTrees, PacedTrees, SessionTrees
 from aiperf_testing.random_trees import HandClock, TreeJudge, play_random_trees, random_tree
@@ -75,6 +75,58 @@ def test_a_failed_child_ends_its_family(
                 failed = any(child.first in judge.ended[number] for child in alone)
                 went_on = branch.joins is not None and stream.first + branch.joins in sent
                 assert not (failed and went_on), "a parent went on behind a failed child"
+
+
+class StopsEarly(TreeJudge):
+    """Ends the phase behind so many answers."""
+
+    left = 25
+
+    def _answer(self, session: Session) -> None:
+        super()._answer(session)
+        self.left -= 1
+        if not self.left:
+            self.driver.stop()
+
+
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(TREES, min_size=3, max_size=3), st.integers(0, 1 << 32), st.sampled_from([BurstTrees, PacedTrees]),
+    st.sampled_from([StopsEarly, TreeJudge]), st.sampled_from([0.0, 0.3]), st.sampled_from(["0", "1"]),
+)  # fmt: skip
+def test_what_a_tree_has_not_sent_is_told_with_its_fate(
+    clock: HandClock, monkeypatch: pytest.MonkeyPatch, entries: list[tuple[Stream, ...]], seed: int, kind: type[Driver[Any]],
+    judges: type[TreeJudge], failing: float, fast: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("AIPERF_DAG_FAIL_FAST", fast)
+    clock.timers.clear()
+    judge = judges(random.Random(seed), clock, entries, failing, fails_fast=fast == "1")
+    play_random_trees(kind, judge, 12, request_count=40)
+    begins = {each["session"]: each for each in judge.told if each["event"] == "tree"}
+    ends = {each["session"]: each["fates"] for each in judge.told if each["event"] == "tree_end"}
+    assert begins.keys() == ends.keys() == {number for number in judge.sent if len(entries[number % 3]) > 0}
+    for number, begin in begins.items():
+        streams = entries[number % 3]
+        assert begin["ahead"] == [(at, one.first) for at, one in enumerate(streams) if one.turns]
+        unsent = [place for stream, first, _ in ends[number] for place in range(first, streams[stream].end)]
+        assert sorted(judge.sent[number] + unsent) == list(range(streams[-1].end))
+    if not failing:
+        assert {why for rows in ends.values() for _, _, why in rows} <= {"truncated"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_stands_behind_a_failed_child_is_released(
+    clock: HandClock, monkeypatch: pytest.MonkeyPatch, kind: type[Driver[Any]]
+) -> None:
+    monkeypatch.setenv("AIPERF_DAG_FAIL_FAST", "1")
+    told = run(kind, clock, 1, 60, failing=1.0, fails_fast=True, request_count=60).told
+    ends = [each["fates"] for each in told if each["event"] == "tree_end"]
+    assert {why for fates in ends[:-2] for _, _, why in fates} == {"released"}, "the last two were under way at the end"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_driver_of_planned_trees_tells_nothing(clock: HandClock, seed: int) -> None:
+    assert run(BurstTrees, clock, seed, 6, session_count=6).told == []
 
 
 @pytest.mark.parametrize("kind", [BurstTrees, PacedTrees])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic_ns
-from typing import Protocol
+from typing import Any, Protocol
 
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import DriverContext, Session, Timer
@@ -39,17 +39,17 @@ class _Node:
     """A stream that has begun.
 
     left: children of each branch that have not ended, _NOT_BEGUN before the branch begins.  gate_ns: the current turn leaves
-    not before, 0 for no bound.  parked: its next turn waits for children.  sent: its last turn has left.  over: it sends
-    nothing more.  aborted: a child's failure ended it.
+    not before, 0 for no bound.  parked: its next turn waits for children.  next: the place of its first unsent turn.  sent: its
+    last turn has left.  over: it sends nothing more.  aborted: a child's failure ended it.  cut: the phase did.
     """
 
-    __slots__ = ("aborted", "gate_ns", "left", "over", "parked", "sent", "session", "stream")
+    __slots__ = ("aborted", "cut", "gate_ns", "left", "next", "over", "parked", "sent", "session", "stream")
 
     def __init__(self, stream: Stream, session: Session) -> None:
         self.stream, self.session = stream, session
         self.left = [_NOT_BEGUN] * len(stream.branches)
-        self.gate_ns = 0
-        self.parked = self.sent = self.over = self.aborted = False
+        self.gate_ns, self.next = 0, stream.first
+        self.parked = self.sent = self.over = self.aborted = self.cut = False
 
     def waits(self, turn: int) -> bool:
         """Whether the turn, counted in the stream, waits for a branch."""
@@ -83,6 +83,8 @@ class Trees:
         self._order = count()
         self._timer: Timer | None = None
         self._fail_fast = os.environ.get(_FAIL_FAST, "").strip().lower() in ("1", "true", "yes", "on")
+        # Where the plan knows the number of trees, each of their turns is an arrival.
+        self._tells = context.phase.session_count is None and context.phase.sessions_file is None
         self.stopped = False
         self.sent = 0
 
@@ -102,6 +104,8 @@ class Trees:
         if not streams:
             return False
         tree = self._trees[root.number] = _Tree(root, streams)
+        if self._tells:
+            self._tell("tree", root, entry=root.entry, ahead=[(at, one.first) for at, one in enumerate(streams) if one.turns])
         node = tree.nodes[0] = _Node(streams[0], root)
         tree.busy = 1
         now_ns = monotonic_ns()
@@ -135,7 +139,8 @@ class Trees:
         tree = self._trees[session.number]
         tree.flying += 1
         self.sent += 1
-        tree.nodes[session.stream].sent = session.last
+        node = tree.nodes[session.stream]
+        node.next, node.sent = session.turn + 1, session.last
 
     def ended(self, session: Session) -> None:
         """A request of the session is over."""
@@ -150,7 +155,9 @@ class Trees:
     def truncate(self, session: Session) -> None:
         """The phase makes no more requests: the stream ends before its current turn."""
         tree = self._trees[session.number]
-        self._end(tree, tree.nodes[session.stream], monotonic_ns())
+        node = tree.nodes[session.stream]
+        node.cut = True
+        self._end(tree, node, monotonic_ns())
         self._settle(tree)
 
     def stop(self) -> None:
@@ -287,7 +294,26 @@ class Trees:
         if tree.flying or (tree.busy > 0 and not self.stopped) or self._trees.get(tree.root.number) is not tree:
             return
         del self._trees[tree.root.number]
+        if self._tells:
+            self._tell("tree_end", tree.root, fates=list(_fates(tree, stopped=self.stopped)))
         self._host.over(tree.root)
+
+    def _tell(self, event: str, root: Session, **more: Any) -> None:
+        self._context.tell({"event": event, "phase": self._context.phase.index, "session": root.number, **more})
+
+
+def _fates(tree: _Tree, *, stopped: bool) -> Iterator[tuple[int, int, str]]:
+    """Number of each stream with unsent turns, the place of the first of them, and why they are not sent."""
+    stopped = stopped or any(node.cut for node in tree.nodes.values())
+    for number, stream in enumerate(tree.streams):
+        node, ancestor = tree.nodes.get(number), number
+        while ancestor not in tree.nodes:
+            ancestor = tree.streams[ancestor].parent
+        nearest = tree.nodes[ancestor]
+        done = nearest.cut or not nearest.stream.turns or (nearest.sent and not nearest.aborted)
+        ended = nearest.over and not done
+        if (first := stream.first if node is None else node.next) < stream.end:
+            yield number, first, "truncated" if stopped and not ended else "released"
 
 
 def _free(node: _Node, branch: Branch) -> bool:
