@@ -53,6 +53,7 @@ GROUPS: dict[str, tuple[Line, ...]] = {
     "Commands and options": (
         Line("profil", 2, ("'profil'", "did you mean profile?")),
         Line("analyze", 2, ("--sweep-range", "--sweep-list", "which values")),
+        Line("analyze --sweep-range 1:2 --sweep-list 3", 1, ("--sweep-range and --sweep-list exclude each other",)),
         Line("config", 2, ("needs a word", "init, validate, expand, schema")),
         Line("create-template --bogus", 2, ("--bogus", "aiperf create-template --help")),
         Line("speed-bench-report", 2, ("needs a directory", "one that holds them")),

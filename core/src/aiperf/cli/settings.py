@@ -78,7 +78,7 @@ def validated(
         errors += wrong if key in values or key == own else []
         if options is not None:
             validated[key] = options
-            errors += conflicts(key, options, scan.typed_of(key)) if own not in ("", key) and key in values else []
+            errors += conflicts(key, options, scan.typed_of(key)) if own and key in values else []
     return validated
 
 

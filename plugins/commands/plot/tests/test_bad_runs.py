@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from aiperf.registry.registry import Registry
 from aiperf.sdk.command import PluginOptions
 from aiperf.testing import sample_runs
 from aiperf_command_plot import PlotCommand
+from aiperf_command_plot.options import PlotOptions
 
 for needed in ("aiperf_plot_basics", "aiperf_plot_presets", "aiperf_painting"):
     pytest.importorskip(needed, reason="needs packages of plots, and of painting")
@@ -24,9 +24,7 @@ def drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[d
     """Exit code, figures, and what was said."""
     command = PlotCommand()
     command.plugin_options = PluginOptions(Registry.discover(), {}, {})
-    options: Any = SimpleNamespace(
-        paths=[], output=None, only=[], format="png", theme="light", size="1600x800", as_json=True, verbose=False, config=None
-    )
+    options = PlotOptions(as_json=True)
     code = command.run(options, [str(folder)])
     said = capsys.readouterr()
     return code, json.loads(said.out), said.err

@@ -21,6 +21,7 @@ from aiperf.sdk.plot import Mark
 from aiperf.testing import CommandContract, sample_runs
 from aiperf_command_plot import PlotCommand
 from aiperf_command_plot.caption import caption_of
+from aiperf_command_plot.options import PlotOptions
 from aiperf_results import finished_run, open_runs
 from aiperf_results.chosen import ChosenColumns, of_lines
 
@@ -62,12 +63,8 @@ def command(*plots: type[Plot]) -> PlotCommand:
     return made
 
 
-def options(**given: Any) -> Any:
-    usual: dict[str, Any] = {
-        "paths": [], "output": None, "only": [], "format": "png", "theme": "light",
-        "as_json": False, "size": "1600x800", "verbose": False, "config": None,
-    }  # fmt: skip
-    return SimpleNamespace(**{**usual, **given})
+def options(**given: Any) -> PlotOptions:
+    return PlotOptions(**given)
 
 
 @pytest.fixture
@@ -366,3 +363,38 @@ def test_a_list_says_what_was_drawn(results: Path) -> None:
 def test_a_size_that_is_none_is_refused(results: Path, size: str) -> None:
     with pytest.raises(UsageError, match="--size: "):
         command(Latency).run(options(size=size), [str(results)])
+
+
+def test_pictures_are_sent_where_the_run_is(results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    sent: list[Any] = []
+
+    def upload_pictures(paths: Sequence[Path], *place: Any) -> list[str]:
+        sent.append((list(paths), place))
+        return ["b: no"]
+
+    place_of = lambda folder, uri, run: (f"{folder.name} {uri}", run)  # noqa: E731
+    module = SimpleNamespace(place_of=place_of, upload_pictures=upload_pictures)
+    monkeypatch.setattr("aiperf_command_plot.sender", lambda: module)
+    folder = results / "run0"
+    assert command(Latency).run(options(mlflow_upload=True, mlflow_run_id="f"), [str(folder)]) == 1
+    assert sent == [([folder / "plots" / "latency.png"], ("run0 None", "f"))]
+    assert capsys.readouterr().err == "error: b: no\n"
+    with pytest.raises(UsageError, match="--mlflow-upload takes one directory"):
+        command(Latency).run(options(mlflow_upload=True), [str(folder), str(results / "run1")])
+
+
+def test_an_upload_without_its_package_names_the_extra(results: Path, monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "aiperf_exporter_mlflow", None)
+    monkeypatch.setitem(sys.modules, "aiperf_exporter_mlflow.pictures", None)
+    with pytest.raises(AiperfError, match="--mlflow-upload needs the extra mlflow"):
+        command(Latency).run(options(mlflow_upload=True), [str(results / "run0")])
+    assert not (results / "run0" / "plots").exists()
+
+
+def test_settings_of_no_upload_are_refused() -> None:
+    typed = {"mlflow_run_id": "--mlflow-run-id"}
+    (said,) = PlotOptions(mlflow_run_id="f").problems(typed)
+    assert said.startswith("--mlflow-run-id needs --mlflow-upload")
+    (said,) = PlotOptions(mlflow_upload=True, as_json=True).problems(typed)
+    assert said.startswith("--json and --mlflow-upload exclude each other")
+    assert PlotOptions(mlflow_upload=True, mlflow_run_id="f").problems(typed) == []

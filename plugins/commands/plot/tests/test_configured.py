@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from aiperf.sdk.command import PluginOptions
 from aiperf.testing import sample_runs
 from aiperf_command_plot import PlotCommand
 from aiperf_command_plot.configured import read
+from aiperf_command_plot.options import PlotOptions
 
 for needed in ("aiperf_plot_basics", "aiperf_plot_presets", "aiperf_painting"):
     pytest.importorskip(needed, reason="needs packages of plots, and of painting")
@@ -44,9 +44,8 @@ experiment_classification:
 """
 
 
-def options(**given: Any) -> Any:
-    usual: dict[str, Any] = {"paths": [], "output": None, "only": [], "format": "png", "theme": "light", "size": "1600x800"}
-    return SimpleNamespace(**usual | {"as_json": True, "verbose": False, "config": None} | given)
+def options(**given: Any) -> PlotOptions:
+    return PlotOptions(**{"as_json": True, **given})
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from aiperf import Result, Target
+from aiperf import Result, Target, UsageError
 from aiperf.testing import sample_study, sample_summary
 from aiperf_exporter_mlflow import MlflowExporter, MlflowStudyExporter
 from aiperf_exporter_mlflow.contract import MlflowContract, MlflowStudyContract
 from aiperf_exporter_mlflow.jobs import metrics, parameters
-from aiperf_exporter_mlflow.options import MlflowRunOptions, MlflowStudyOptions, _address, tags_of
+from aiperf_exporter_mlflow.options import MlflowRunOptions, MlflowStudyOptions, address, tags_of
 from msgspec.structs import replace
 
 
@@ -172,7 +172,7 @@ def test_tags_are_pairs_or_json(given, tags):
 @pytest.mark.parametrize("given", ["http://me:word@host:5000", "postgresql://me@host/db", " "])
 def test_an_address_with_a_password_is_refused(given):
     with pytest.raises(ValueError, match="must"):
-        _address(given)
+        address(given)
 
 
 @pytest.mark.parametrize("given", ["a=b", ":b", '{"a": '])
@@ -186,3 +186,52 @@ def test_settings_without_an_upload_are_refused_by_name():
     needs, hint = said.split("\n")
     assert needs == "--mlflow-run-name needs --mlflow-tracking-uri: it says how"
     assert hint == "add --mlflow-tracking-uri, or drop --mlflow-run-name"
+
+
+def test_pictures_arrive_in_the_run_of_the_receipt(tmp_path, monkeypatch):
+    from aiperf_exporter_mlflow.pictures import place_of, upload_pictures
+    from mlflow.tracking import MlflowClient
+
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    store = (tmp_path / "store").as_uri()
+    client = MlflowClient(tracking_uri=store)
+    run = client.create_run("0", start_time=5)
+    client.set_terminated(run.info.run_id, "FAILED", 7)
+    (tmp_path / "mlflow_export.json").write_text(json.dumps({"tracking_uri": store, "run_id": run.info.run_id}))
+    (tmp_path / "a.png").write_bytes(b"picture")
+    place = place_of(tmp_path, None, None)
+    assert place == (store, run.info.run_id)
+    (said,) = upload_pictures([tmp_path / "a.png", tmp_path / "absent.png"], *place)
+    assert said.startswith(f"--mlflow-upload to {store}: ") and said.endswith("; not uploaded: absent.png")
+    assert [each.path for each in client.list_artifacts(run.info.run_id, "plots")] == ["plots/a.png"]
+    about = client.get_run(run.info.run_id).info
+    assert (about.status, about.start_time, about.end_time) == ("FAILED", 5, 7), "the run is as it was"
+    (refused,) = upload_pictures([tmp_path / "a.png"], store, "f" * 32)
+    assert refused.endswith("; not uploaded: a.png") and "not found" in refused
+
+
+@pytest.mark.parametrize(
+    ("receipt", "uri", "run", "said"),
+    [
+        (None, None, None, "was not uploaded to MLflow: it has no mlflow_export.json"),
+        (None, "http://a:1", None, "was not uploaded to MLflow"), ("[]", None, "f", "was not uploaded to MLflow"),
+        ("{", None, None, "mlflow_export.json can't be read"), (None, "http://a:b@c:1", "f", "must have no user and password"),
+        ('{"tracking_uri": 5, "run_id": "f"}', None, None, "was not uploaded to MLflow"),
+    ],
+)
+def test_an_unknown_mlflow_run_is_refused(tmp_path, receipt, uri, run, said):
+    from aiperf_exporter_mlflow.pictures import place_of
+
+    if receipt is not None:
+        (tmp_path / "mlflow_export.json").write_text(receipt)
+    with pytest.raises(UsageError) as caught:
+        place_of(tmp_path, uri, run)
+    assert said in caught.value.message and "a:b@" not in caught.value.message
+
+
+def test_what_is_given_goes_before_the_receipt(tmp_path):
+    from aiperf_exporter_mlflow.pictures import place_of
+
+    (tmp_path / "mlflow_export.json").write_text('{"tracking_uri": "http://a:1", "run_id": "f"}')
+    assert place_of(tmp_path, "http://b:1", None) == ("http://b:1", "f")
+    assert place_of(tmp_path, None, "e") == ("http://a:1", "e")

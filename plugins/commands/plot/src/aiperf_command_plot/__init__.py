@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from aiperf import AiperfError, Command, Figure, Plot, PlotRun, PluginError, UsageError
+from aiperf import AiperfError, Command, Figure, Plot, PluginError, UsageError
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.plot import checked
 from aiperf.sdk.registry import canonical
@@ -15,7 +15,7 @@ from aiperf_results import open_cells
 
 from aiperf_command_plot.caption import caption_of
 from aiperf_command_plot.drawing import Drawing, counted
-from aiperf_command_plot.files import painter, size_of, write_pictures
+from aiperf_command_plot.files import painter, sender, size_of, write_pictures
 from aiperf_command_plot.options import PlotOptions
 
 _DEFAULT = "artifacts"
@@ -30,6 +30,7 @@ class PlotCommand(Command[PlotOptions]):
         """0 where all that was asked for is drawn, 1 where a run or a plot failed, or there is no picture."""
         paths = [*map(Path, words), *options.paths] or [Path(_DEFAULT)]
         size_of(options.size)
+        send = _sending(options, paths) if options.mlflow_upload else None
         plugin_options = self.plugin_options or PluginOptions(self.registry, {}, {})
         broken: list[str] = []
         if options.config is None:
@@ -52,7 +53,8 @@ class PlotCommand(Command[PlotOptions]):
 
             print(as_json(figures, drawing.runs))
         elif figures:
-            self._paint(figures, drawing.runs, options, options.output or paths[0] / "plots")
+            drawn = write_pictures(figures, caption_of(drawing.runs), options, options.output or paths[0] / "plots")
+            drawing.failures += [] if send is None else send(drawn)
         for sentence in drawing.failures:
             print(f"error: {sentence}", file=sys.stderr)
         if not figures and not drawing.failures:
@@ -60,15 +62,30 @@ class PlotCommand(Command[PlotOptions]):
             raise AiperfError(f"there is nothing to draw of {counted(drawing.runs)}", hint)
         return 1 if drawing.failures else 0
 
-    def _paint(
-        self, figures: Sequence[tuple[str, Figure]], runs: Sequence[PlotRun], options: PlotOptions, folder: Path
-    ) -> None:
-        write_pictures(figures, caption_of(runs), options, folder)
-
     def paint(self, figure: Figure, path: Path, caption: Sequence[str] = ()) -> Path:
         """See :class:`aiperf.sdk.plot.Painter`."""
         painter().picture(checked(figure), path, theme="light", caption=caption)
         return path
+
+
+def _sending(options: PlotOptions, paths: Sequence[Path]) -> Callable[[Sequence[Path]], list[str]]:
+    """Sends pictures to the MLflow run of the results, and gives a sentence on what has not arrived.
+
+    Raises:
+        UsageError: Several directories are given, or the MLflow run is not known.
+        AiperfError: What sends them is not installed.
+    """
+    if len(paths) > 1:
+        hint = "give one directory, and name the others in further lines"
+        raise UsageError(f"--mlflow-upload takes one directory, and {len(paths)} are given", hint)
+    module = sender()
+    uri, run = module.place_of(paths[0], options.mlflow_tracking_uri, options.mlflow_run_id)
+
+    def send(pictures: Sequence[Path]) -> list[str]:
+        sentences: list[str] = module.upload_pictures(pictures, uri, run)
+        return sentences
+
+    return send
 
 
 def _wanted(

@@ -13,7 +13,7 @@ from aiperf.sdk.figures import described
 
 from aiperf_command_plot.options import PlotOptions
 
-_PAINTING = "aiperf_painting"
+_PAINTING, _SENDING = "aiperf_painting", "aiperf_exporter_mlflow.pictures"
 LIST = "summary.txt"
 _LEAST_PIXELS, _MOST_PIXELS = 200, 8000
 """Of the width and the height of a picture."""
@@ -50,22 +50,41 @@ def painter() -> Any:
         raise AiperfError("PNG and SVG need the extra plots, which is not installed", *hints) from error
 
 
-def write_pictures(figures: Sequence[tuple[str, Figure]], caption: Sequence[str], options: PlotOptions, folder: Path) -> None:
-    """Write each figure, and ``summary.txt``: a line for each file, and what it shows; print the paths.
+def sender() -> Any:
+    """The module that sends pictures to MLflow.
+
+    Raises:
+        AiperfError: It is not installed.
+    """
+    try:
+        return import_module(_SENDING)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != _SENDING.partition(".")[0]:
+            raise
+        hint = "pip install 'aiperf-suite[mlflow]'"
+        raise AiperfError("--mlflow-upload needs the extra mlflow, which is not installed", hint) from error
+
+
+def write_pictures(
+    figures: Sequence[tuple[str, Figure]], caption: Sequence[str], options: PlotOptions, folder: Path
+) -> list[Path]:
+    """Write each figure, and ``summary.txt``: a line for each file, and what it shows; print the paths.  The pictures' paths.
 
     Raises:
         AiperfError: A file can't be written, or what draws is not installed.
     """
     module = painter()
     size = module.Size(*size_of(options.size))
-    lines = [*caption, ""]
+    lines, paths = [*caption, ""], []
     for name, figure in figures:
         path = folder / f"{name}.{options.format}"
         print(module.picture(figure, path, theme=options.theme, caption=caption, size=size))
         lines += [f"{path.name}: {described(figure)}"]
+        paths.append(path)
     try:
         with atomic(folder / LIST) as draft:
             draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
         why = error.strerror or error
         raise AiperfError(f"{folder / LIST} can't be written: {why}", "choose another place with --output") from error
+    return paths

@@ -30,3 +30,21 @@ class PlotOptions(Options):
     size: str = option("--size", default="1600x800", metavar="WIDTHxHEIGHT", help="Pixels of a picture.")
     as_json: bool = option("--json", default=False, help="Print the figures as JSON to standard output; draw nothing.")
     verbose: bool = option("--verbose", default=False, help="Show the traceback of a plot that fails.")
+    mlflow_upload: bool = option(
+        "--mlflow-upload", default=False, help="Send the pictures to the MLflow run of the results, too (extra mlflow)."
+    )
+    mlflow_tracking_uri: str | None = option(
+        "--mlflow-tracking-uri", metavar="URI", shown="that of mlflow_export.json", help="MLflow server, or store, of the run."
+    )
+    mlflow_run_id: str | None = option(
+        "--mlflow-run-id", metavar="ID", shown="that of mlflow_export.json", help="The MLflow run that gets the pictures."
+    )
+
+    def problems(self, typed: dict[str, str]) -> list[str]:
+        """A setting of an upload that isn't made, and an upload of nothing."""
+        if not self.mlflow_upload:
+            idle = [flag for field, flag in typed.items() if field.startswith("mlflow_") and field != "mlflow_upload"]
+            return [f"{flag} needs --mlflow-upload: it says where to\nadd --mlflow-upload, or drop {flag}" for flag in idle]
+        if self.as_json:
+            return ["--json and --mlflow-upload exclude each other: no picture is drawn\ndrop one of them"]
+        return []

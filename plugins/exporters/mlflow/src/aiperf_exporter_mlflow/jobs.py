@@ -18,6 +18,8 @@ from aiperf_exporter_mlflow.options import MlflowOptions, tags_of
 METRICS, PARAMETERS = "the metrics", "the parameters"
 RUN = "the run"
 """Items of an upload beside its files."""
+PICTURES = "plots"
+"""The folder of pictures in MLflow."""
 _NAME_DIGITS = 8
 
 
@@ -63,6 +65,14 @@ class MlflowJob(Struct, frozen=True):
     def items(self) -> list[str]:
         """What is to arrive, in words."""
         return [*self.run.items, *(item for child in self.children for item in child.items)]
+
+
+class MlflowPictures(Struct, frozen=True):
+    """Pictures for a run that is there.  files: absolute path and name."""
+
+    tracking_uri: str
+    run_id: str
+    files: tuple[tuple[str, str], ...]
 
 
 def run_of(summary: Summary, options: MlflowOptions, files: list[ExportedFile]) -> MlflowRun:
@@ -149,4 +159,6 @@ def parameters(summary: Summary) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value not in (None, "")}
 
 
-__all__ = ["METRICS", "PARAMETERS", "RUN", "MlflowJob", "MlflowRun", "child_of", "parent_of", "run_of"]
+__all__ = [
+    "METRICS", "PARAMETERS", "PICTURES", "RUN", "MlflowJob", "MlflowPictures", "MlflowRun", "child_of", "parent_of", "run_of",
+]  # fmt: skip

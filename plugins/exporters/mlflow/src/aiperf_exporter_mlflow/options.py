@@ -13,7 +13,12 @@ LIMIT = "AIPERF_MLFLOW_EXPORT_TIMEOUT_SECONDS"
 _GROUP = "Trackers"
 
 
-def _address(given: str) -> str:
+def address(given: str) -> str:
+    """The tracking URI.
+
+    Raises:
+        ValueError: It is empty, or has a user and a password.
+    """
     if not given.strip():
         raise ValueError("must be a tracking URI, such as http://127.0.0.1:5000")
     if "@" in without_secrets(given):
@@ -58,7 +63,7 @@ def _globs(given: list[str]) -> list[str]:
 
 
 class MlflowOptions(Options):
-    tracking_uri: Annotated[str, After(_address)] | None = option("--mlflow-tracking-uri", group=_GROUP, metavar="URI",
+    tracking_uri: Annotated[str, After(address)] | None = option("--mlflow-tracking-uri", group=_GROUP, metavar="URI",
         place="mlflow.tracking_uri", help="Upload the run to this MLflow server, or store, behind its end.")
     experiment: str = option("--mlflow-experiment", default="aiperf", group=_GROUP, metavar="NAME", min_length=1,
         place="mlflow.experiment", help="The experiment that the run belongs to; it is made where it isn't there.")
@@ -95,4 +100,4 @@ class MlflowRunOptions(MlflowOptions):
         return []
 
 
-__all__ = ["LIMIT", "MlflowOptions", "MlflowRunOptions", "MlflowStudyOptions", "tags_of"]
+__all__ = ["LIMIT", "MlflowOptions", "MlflowRunOptions", "MlflowStudyOptions", "address", "tags_of"]

@@ -22,16 +22,21 @@ _LONGEST_PARAMETER = 6000
 """Characters."""
 
 
-def work(message: bytes, teller: Teller) -> None:
-    """Make the run, then fill it; each part by itself, so that one which fails keeps no other."""
+def client_of(tracking_uri: str) -> MlflowClient:
+    """A client that gives up soon, and says nothing itself."""
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # a store that the user names is meant
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # of 7, which take minutes
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR", "1")
     logging.disable(logging.CRITICAL)
     from mlflow.tracking import MlflowClient
 
+    return MlflowClient(tracking_uri=tracking_uri)
+
+
+def work(message: bytes, teller: Teller) -> None:
+    """Make the run, then fill it; each part by itself, so that one which fails keeps no other."""
     job = msgspec.json.decode(message, type=MlflowJob)
-    client = MlflowClient(tracking_uri=job.tracking_uri)
+    client = client_of(job.tracking_uri)
     experiment = client.get_experiment_by_name(job.experiment)
     experiment_id = client.create_experiment(job.experiment) if experiment is None else experiment.experiment_id
     parent = _upload(client, experiment_id, job.run, job.parent_run_id, teller)
@@ -57,22 +62,22 @@ def _upload(client: MlflowClient, experiment_id: str, run: MlflowRun, parent: st
     else:
         run_id = client.get_run(run.known).info.run_id
     teller.sent(run.item(RUN))
-    with _part(teller, run.item(METRICS)):
+    with part(teller, run.item(METRICS)):
         metrics = iter([Metric(name, value, run.end_ms, 0) for name, value in run.metrics.items()])
         while some := list(islice(metrics, _MOST_METRICS)):
             client.log_batch(run_id, metrics=some)
-    with _part(teller, run.item(PARAMETERS)):
+    with part(teller, run.item(PARAMETERS)):
         parameters = iter([Param(name, value[:_LONGEST_PARAMETER]) for name, value in run.parameters.items()])
         while several := list(islice(parameters, _MOST_PARAMETERS)):
             client.log_batch(run_id, params=several)
     for path, name, folder in run.files:
-        with _part(teller, run.item(name)):
+        with part(teller, run.item(name)):
             client.log_artifact(run_id, path, folder)
     client.set_terminated(run_id, "FAILED" if run.failed else "FINISHED", run.end_ms)
     return run_id
 
 
-class _part:  # noqa: N801  # a block
+class part:  # noqa: N801  # a block
     """A part of the upload: told as sent, or as left with the reason."""
 
     def __init__(self, teller: Teller, item: str) -> None:
