@@ -20,7 +20,7 @@ def totals(evidence: Evidence) -> dict[object, object]:
 def test_the_totals_are_of_all_trees() -> None:
     found = totals(sample_evidence(told=told(sample_evidence())))
     assert found == {
-        "lanes": 1, "trees": 2, "trees that were cut": 1, "trees that ended": 1,
+        "lanes": 1, "trees": 2, "trees that began in the middle of their record": 1, "trees that ended": 1,
         "requests longer than the context": 1,
         "conversations with unsent turns: the end of the phase came before": 1,
         "conversations with unsent turns: their parent had ended": 1,

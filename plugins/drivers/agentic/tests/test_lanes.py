@@ -391,6 +391,13 @@ def test_a_trace_that_can_not_be_cut_gives_its_lane_to_another(monkeypatch: pyte
     assert next(each["session"] for each in world.told if each["event"] == "tree") == 1
 
 
+def test_a_run_of_traces_that_can_not_be_cut_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = trace("t", [0])._replace(times=None)
+    world = World(monkeypatch, [alone, alone], AgenticOptions()).run(for_s=30)
+    assert world.sent == [] and len(world.given_up) == 1
+    assert world.given_up[0].startswith("no lane begins: of every trace nothing is left behind its cut")
+
+
 def test_a_trace_without_times_is_cut_behind_one_of_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     timeless = trace("t", [0, 1, 2, 3, 4, 5, 6, 7])._replace(times=None, delays=(0.0,) * 8)
     world = World(monkeypatch, [timeless], AgenticOptions(), lanes=1).run(for_s=1)

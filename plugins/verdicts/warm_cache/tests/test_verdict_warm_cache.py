@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 from aiperf.sdk.verdict import Evidence, Finding
 from aiperf_verdict_warm_cache import WarmCache
@@ -47,6 +48,16 @@ def test_prompts_that_the_run_sent_twice_are_told_apart() -> None:
     finding = found["repeated_prompts"]
     assert "this run sent 18 of its 24 prompts before" in finding.sentence and "--num-dataset-entries" in finding.sentence
     assert finding.numbers["repeated_tokens"] == 60 * 18
+
+
+@pytest.mark.parametrize(
+    ("marker", "told"),
+    [("first_turn_prefix", False), ("system_prefix", False), ("first_turn_suffix", True), ("warmup_isolation_system", True)],
+)
+def test_prompts_behind_a_marker_of_their_session_are_not_sent_twice(marker: str, told: bool) -> None:
+    evidence = answers(60, entries=6, shared=0)
+    found = judged(replace(evidence, plan=evidence.plan.replacing(cache_bust=CacheBust(marker))))
+    assert ("repeated_prompts" in found) is told
 
 
 def test_turns_before_are_the_runs_own() -> None:

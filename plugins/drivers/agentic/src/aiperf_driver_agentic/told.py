@@ -55,7 +55,7 @@ def _totals(
 ) -> Iterator[tuple[Cell, ...]]:
     yield "lanes", "", len({one["lane"] for one in trees})
     yield "trees", "", len(trees)
-    yield "trees that were cut", "", sum(one["cut"] is not None for one in trees)
+    yield "trees that began in the middle of their record", "", sum(one["cut"] is not None for one in trees)
     yield "trees that ended", "", sum(one["recycled"] for one in lanes)
     yield "requests longer than the context", "", sum(one["overflows"] for one in lanes)
     for fate in _UNSENT:

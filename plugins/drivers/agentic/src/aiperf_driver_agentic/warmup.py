@@ -24,6 +24,10 @@ _LOOK_NS = 2_000_000
 """From one look at the other workers' primers to the next."""
 _LONGEST_GRACE_S = 300.0
 """Of a further stage by time, where no option gives the grace."""
+_NOTHING_TO_CUT = (
+    "no lane begins: of every trace nothing is left behind its cut. Give traces of several requests, or a lower"
+    " --trajectory-start-max-ratio"
+)
 _TOLD_LANES = 16
 """Lanes that the log tells of one by one."""
 
@@ -47,6 +51,9 @@ class Warmup:
         longest_ns = max((self._lead_ns(first, place) for first in firsts for place in first.cut.primers.values()), default=0)
         if context.shard == 0:  # all workers know the same
             _log_lanes(firsts)
+            if not firsts:
+                driver.give_up(_NOTHING_TO_CUT)
+                return
         known = {first.lane: first for first in firsts}
         driver.grove.lanes[:] = [lane for lane in driver.grove.lanes if lane.number in known]
         primers: list[tuple[Node, int]] = []
@@ -189,9 +196,10 @@ def _least_ns(tree: LaneTree) -> int:
 def _log_lanes(firsts: list[FirstTree]) -> None:
     """Tell of the lanes: their traces, where these are cut, and how many streams go on."""
     for first in firsts[:_TOLD_LANES]:
+        live = len(first.cut.going)
         log.info(
-            "lane %d: trace %s, cut at %.1f %%, %d live streams",
-            first.lane, first.recording.name, 100 * first.cut.share, len(first.cut.going),
+            "lane %d: trace %s, cut at %.1f %%, %d live %s",
+            first.lane, first.recording.name, 100 * first.cut.share, live, "stream" if live == 1 else "streams",
         )  # fmt: skip
     if len(firsts) > _TOLD_LANES:
         log.info("%d other lanes begin likewise", len(firsts) - _TOLD_LANES)

@@ -7,18 +7,22 @@ from itertools import pairwise
 
 import numpy as np
 from aiperf import Evidence
+from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.columns import Floats
 from msgspec import Struct
 from numpy.typing import NDArray
 
 _LEAST, _MOST_BODIES, _MOST_BYTES = 1.25, 20_000, 1 << 16
 """A beginning may have more tokens for its bytes than the rest; bodies that are compared, and bytes of each."""
+_APART = (CacheBust.SYSTEM_PREFIX, CacheBust.FIRST_TURN_PREFIX)
+"""Markers that make one prompt of two sessions two prompts for a cache."""
 
 
 class OwnPrompts(Struct, frozen=True):
     """The prompts of the requests that were sent, one value each.
 
-    tokens: of the prompt.  own: the most that a cache could have of it from this run.  repeated: sent before in this run.
+    tokens: of the prompt.  own: the most that a cache could have of it from this run.  repeated: sent before in this run, not
+    behind a marker of another session.
     known: the bodies of first turns are known, so that *own* has what they share.
     """
 
@@ -38,7 +42,8 @@ def own_prompts(evidence: Evidence, rows: NDArray[np.bool_], tokens: Floats) -> 
     later = turn > 0
     if later.any():
         own = np.where(later, np.minimum(tokens, _turns_before(evidence, rows, session, turn, tokens)), own)
-    return OwnPrompts(tokens, np.where(repeated, tokens, own), repeated, known)
+    marked = evidence.plan.data.cache_bust in _APART
+    return OwnPrompts(tokens, np.where(repeated, tokens, own), repeated & (not marked), known)
 
 
 def _repeated(entry: Floats, turn: Floats, started: Floats) -> NDArray[np.bool_]:
