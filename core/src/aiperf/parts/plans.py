@@ -92,6 +92,32 @@ def asked(registry: InstalledPlugins, words: Sequence[str], *, with_cells: bool 
     return AskedRuns(values.of({}), (AskedCell(StudyCell(0, {}), Path(plan.output.artifacts)),), plan)
 
 
+def told(registry: InstalledPlugins, words: Sequence[str]) -> tuple[OptionValue, ...]:
+    """What the words behind ``aiperf profile`` and their file say, of all cells: nothing is checked, and no file that they name
+    is opened.  A value that can't be read is left out.
+
+    Raises:
+        AiperfError: The file can't be read.
+    """
+    assert isinstance(registry, Registry)
+    errors: list[AiperfError] = []
+    line = CommandLine(words)
+    chosen, file = opened(registry, line, errors, with_file=True)
+    options = profile_command(chosen, whole=True).options
+    scan = line.resolve(options, command="profile", dashes=False)
+    if file is None:
+        return tuple(scan.given)
+    section = file.sweep(options)
+    cells: list[Mapping[str, Setting]] = [{}]
+    if section is not None:
+        cells += [{each.path: value} for each in section.dimensions for value in (*each.values, *each.choices)]
+        cells += [each.parameters for each in section.scenarios]
+    found = list(scan.given)
+    for parameters in cells:
+        found += [value for value in file.values(options, parameters or None) if isinstance(value, OptionValue)]
+    return tuple(found)
+
+
 class _Values:
     """The options of a line and of its file."""
 
@@ -123,4 +149,4 @@ def _of_study(request: StudyRequest, values: _Values, *, with_cells: bool) -> As
     return AskedRuns(values.of({}), in_order, prepared.plan, request.space, request.planner.name, prepared.most)
 
 
-__all__ = ["AskedCell", "AskedRuns", "asked", "complain", "profile_options"]
+__all__ = ["AskedCell", "AskedRuns", "asked", "complain", "profile_options", "told"]

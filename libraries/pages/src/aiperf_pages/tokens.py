@@ -27,32 +27,40 @@ def token_of_environment() -> str | None:
         return _checked(given, TOKEN)
     if not (named := os.environ.get(TOKEN_FILE, "").strip()):
         return None
-    path = Path(named)
+    return token_of_file(Path(named), TOKEN_FILE)
+
+
+def token_of_file(path: Path, called: str) -> str:
+    """The token in a file of mode 0600, which is made where it is not there.  *called*: what named the file, for sentences.
+
+    Raises:
+        ConfigError: It can't be made or read, others may read it, or its token is too short.
+    """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except FileExistsError:
-        return _of_file(path)
+        return _of_file(path, called)
     except OSError as error:
         hint = "name a file in a directory of yours"
-        raise ConfigError(f"{TOKEN_FILE}: {path} can't be made: {error.strerror}", hint) from error
+        raise ConfigError(f"{called}: {path} can't be made: {error.strerror}", hint) from error
     token = new_token()
     with os.fdopen(descriptor, "w") as file:
         file.write(f"{token}\n")
     return token
 
 
-def _of_file(path: Path) -> str:
+def _of_file(path: Path, called: str) -> str:
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise ConfigError(f"{TOKEN_FILE}: {path} is no file", "name a file with the token, mode 0600")
+                raise ConfigError(f"{called}: {path} is no file", "name a file with the token, mode 0600")
             if status.st_mode & 0o077:
-                raise ConfigError(f"{TOKEN_FILE}: others may read {path}", f"chmod 600 {path}")
+                raise ConfigError(f"{called}: others may read {path}", f"chmod 600 {path}")
             text = file.read(_MOST_BYTES).decode("utf-8", "replace").strip()
     except OSError as error:
-        raise ConfigError(f"{TOKEN_FILE}: {path} can't be read: {error.strerror}") from error
-    return _checked(text, TOKEN_FILE)
+        raise ConfigError(f"{called}: {path} can't be read: {error.strerror}") from error
+    return _checked(text, called)
 
 
 def _checked(token: str, variable: str) -> str:
@@ -75,4 +83,4 @@ def bears(authorization: str | None, token: str) -> bool:
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
-__all__ = ["TOKEN", "TOKEN_FILE", "bears", "new_token", "token_of_environment"]
+__all__ = ["TOKEN", "TOKEN_FILE", "bears", "new_token", "token_of_environment", "token_of_file"]

@@ -110,7 +110,6 @@ COMMANDS = {
     "proxy": "the processes of a run need no message bus, and so no proxy: leave it out",
     "kube": "there is no operator: run aiperf profile in a job of your cluster, and keep its artifact directory",
     "process-export-files": "aiperf report DIR reads a run again",
-    "service": "the processes of a run are started by aiperf profile",
     **_each("run bench benchmark load perf start", "use aiperf profile"),
     "compare": f"the comparison of two runs: {LATER}",
     "help": "aiperf --help lists the commands", "version": "aiperf --version prints it",

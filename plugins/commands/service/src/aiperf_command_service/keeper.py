@@ -1,0 +1,234 @@
+"""The keeper: runs what waits, one after the other, and writes down what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from concurrent.futures import Executor
+from typing import Any
+
+from aiperf_command_service.book import (
+    CANCELLED,
+    DONE,
+    ENDED,
+    FAILED,
+    INTERRUPTED,
+    PREPARING,
+    QUEUED,
+    RUNNING,
+    UNDER_WAY,
+    Book,
+    Entry,
+)
+from aiperf_command_service.child import Child, born, environment
+from aiperf_command_service.intake import Intake, Limits
+
+_REPORT_S, _RESULTS_S = 600.0, 60.0
+"""Longest times for a report of a half run, and for the results of a stopped one."""
+_NUMBERS = ("request_throughput", "time_to_first_token", "inter_token_latency", "request_latency", "goodput", "request_count")
+_STOPPED = frozenset((128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGHUP))
+
+
+class Keeper:
+    """Runs of the service."""
+
+    def __init__(self, book: Book, limits: Limits, launcher: Executor) -> None:
+        self.book, self.limits, self._launcher, self._clock = book, limits, launcher, time.time
+        self.intake = Intake(book, limits, self._taken)
+        self.child: Child | None = None
+        self._come, self.changed = asyncio.Event(), asyncio.Condition()
+        self._hurried = 0
+
+    async def _taken(self) -> None:
+        """A run has come into the queue."""
+        self._come.set()
+        await self.tell()
+
+    async def end(self, entry: Entry) -> tuple[str, bool]:
+        """``DELETE``: what was done, and whether the run is gone."""
+        if entry.state == QUEUED or entry.state in ENDED:
+            was = entry.state
+            self.book.remove(entry)
+            self.intake.secrets.pop(entry.id, None)
+            await self.tell()
+            return ("removed from the queue" if was == QUEUED else "its files are removed"), True
+        entry.asked += 1
+        self.book.save(entry)
+        if self.child is not None:
+            self.child.interrupt()
+        await self.tell()
+        return (
+            "stopping: requests in flight may end, and the results are written" if entry.asked == 1 else "cancelling"
+        ), False
+
+    async def tell(self) -> None:
+        """Wake those who wait for a change."""
+        async with self.changed:
+            self.changed.notify_all()
+
+    async def recover(self) -> None:
+        """After a killed service: its half run is interrupted, with a report; runs whose keys are lost can't be run."""
+        for entry in list(self.book.entries.values()):
+            if entry.state in UNDER_WAY:
+                await self._outlived(entry)
+                entry.state, entry.ended_s = INTERRUPTED, self._clock()
+                entry.reason = "the service was ended while it ran"
+                if self.book.results(entry).is_dir():
+                    await self._reported(entry)
+                self._note_results(entry)
+            elif entry.state == QUEUED and entry.secrets:
+                entry.state, entry.ended_s = INTERRUPTED, self._clock()
+                entry.reason = "its key was kept in memory alone, and the service was started again; post it once more"
+            else:
+                continue
+            entry.pid = None
+            self.book.save(entry)
+
+    async def _outlived(self, entry: Entry) -> None:
+        """Wait for the run's program, which ends with its service; kill what does not."""
+        until_s = time.monotonic() + 30
+        while entry.pid is not None and entry.born and born(entry.pid) == entry.born:
+            if time.monotonic() > until_s:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(entry.pid, signal.SIGKILL)
+            await asyncio.sleep(0.05)
+
+    async def _reported(self, entry: Entry) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "aiperf", "report", str(self.book.results(entry)), stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL, env=environment({}),
+        )  # fmt: skip
+        try:
+            await asyncio.wait_for(process.wait(), _REPORT_S)
+        except TimeoutError:
+            process.kill()
+
+    async def work(self) -> None:
+        """Run what waits, one after the other, until the service ends."""
+        while not self.intake.ending:
+            waiting = self.book.waiting()
+            if not waiting:
+                self._come.clear()
+                await self._come.wait()
+                continue
+            await self._run(waiting[0])
+            for old in self.book.outdated(self.limits.keep):
+                self.book.remove(old)
+            self.intake.measure_again()
+
+    async def _run(self, entry: Entry) -> None:
+        entry.state, entry.started_s = PREPARING, self._clock()
+        file, results, log_file = self.book.file(entry), self.book.results(entry), self.book.log(entry)
+        held = self.intake.secrets.pop(entry.id, {})
+        variables = self.intake.variables
+        try:
+            self.book.save(entry)
+            self.child = await Child.begin(self._launcher, file, results, log_file, {**variables, **held}, self.intake.where)
+            entry.pid, entry.born = self.child.pid, born(self.child.pid)
+            self.book.save(entry)
+            if entry.asked:
+                self.child.interrupt()
+            await self.tell()
+            running = asyncio.create_task(self._note_running(entry, self.child))
+            code = await self.child.ended()
+            running.cancel()
+            self._note_end(entry, code, self.child.last_words)
+        except OSError as error:
+            entry.state, entry.reason = FAILED, f"it can't be started: {error.strerror or error}"
+        self.child = None
+        entry.pid, entry.ended_s = None, self._clock()
+        with contextlib.suppress(OSError):  # a full disk: the state is told, and written with the next change
+            self.book.save(entry)
+        await self.tell()
+
+    async def _note_running(self, entry: Entry, child: Child) -> None:
+        await child.begun.wait()
+        if entry.state == PREPARING:
+            entry.state = RUNNING
+            self.book.save(entry)
+            await self.tell()
+        await child.served.wait()
+        await self.tell()
+
+    def _note_end(self, entry: Entry, code: int, last_words: str) -> None:
+        entry.code = code if code >= 0 else 128 - code
+        self._note_results(entry)
+        if code == 0:
+            entry.state = DONE
+        elif entry.asked and entry.code in _STOPPED:
+            entry.state, entry.reason = CANCELLED, "somebody asked for its end"
+        elif code < 0:
+            entry.state, entry.reason = FAILED, f"its program was killed by {signal.Signals(-code).name}"
+        elif self.intake.ending and entry.code in _STOPPED:
+            entry.state, entry.reason = INTERRUPTED, "the service ended"
+        else:
+            entry.state, entry.reason = FAILED, last_words.removeprefix("error:").strip()
+
+    def _note_results(self, entry: Entry) -> None:
+        """Verdict and key numbers of the run, or of a study's first."""
+        results = self.book.results(entry)
+        paths = [results / "profile_export_aiperf.json", *sorted(results.glob("*/profile_export_aiperf.json"))]
+        for path in paths:
+            try:
+                found: dict[str, Any] = json.loads(path.read_bytes())
+            except (OSError, ValueError):
+                continue
+            verdict = found.get("measurement", {}).get("verdict") if isinstance(found.get("measurement"), dict) else None
+            entry.verdict = str(verdict.get("status", "") if isinstance(verdict, dict) else verdict or "")[:200]
+            rows = ((name, found.get(name)) for name in _NUMBERS)
+            entry.numbers = {
+                f"{name}_{stat}": float(row[stat]) for name, row in rows if isinstance(row, dict)
+                for stat in ("avg", "p50", "p99") if isinstance(row.get(stat), int | float)
+            }  # fmt: skip
+            return
+
+    async def drain(self, grace_s: float) -> None:
+        """Take no run any more, and let the one under way end within *grace_s*; then stop it, with its results."""
+        self.intake.ending = True
+        self._come.set()
+        await self.tell()
+        stop_s, sent = time.monotonic() + grace_s, 0
+        while self.book.under_way() is not None:
+            now_s = time.monotonic()
+            wanted = 2 if self._hurried > 1 or now_s >= stop_s + _RESULTS_S else int(self._hurried > 0 or now_s >= stop_s)
+            if self.child is not None and sent < wanted:
+                self.child.interrupt()
+                sent += 1
+            if self.child is not None and now_s >= stop_s + 1.25 * _RESULTS_S:
+                self.child.kill()
+            await asyncio.sleep(0.05)
+
+    def hurry(self) -> None:
+        """A further signal: stop the run at once, then cancel it."""
+        self._hurried += 1
+
+
+def size_of(text: str) -> int | None:
+    """Bytes of ``20GB``, ``500MiB`` or ``1000000``; None where it is no size."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        return None
+    base = 1024 if match[3] else 1000
+    return int(float(match[1]) * base ** (" KMGT".index(match[2].upper()) if match[2] else 0))
+
+
+def shown(entry: Entry, book: Book, position: int | None) -> dict[str, Any]:
+    """What a route says of a run."""
+    own = {
+        "id": entry.id, "state": entry.state, "label": entry.label, "command": shlex.join(entry.command),
+        "posted_at": entry.posted_s, "started_at": entry.started_s, "ended_at": entry.ended_s, "exit_code": entry.code,
+        "reason": entry.reason or None, "verdict": entry.verdict or None, "numbers": entry.numbers, "kept": entry.kept,
+        "links": {"self": f"/runs/{entry.id}", "events": f"/runs/{entry.id}/events", "files": f"/runs/{entry.id}/files",
+                  "archive": f"/runs/{entry.id}/archive", "page": f"/runs/{entry.id}/"},
+    }  # fmt: skip
+    return own | ({"position": position} if position is not None else {})
+
+
+__all__ = ["Keeper", "shown", "size_of"]

@@ -1,0 +1,115 @@
+"""Answers of the API of a run under way, passed on; at most a hundred of them are streams."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+import aiohttp
+from aiohttp import hdrs, web
+from aiperf_pages.guard import Refusal
+
+_MOST_STREAMS = 100
+ALIVE_S = 15.0
+
+
+class Relay:
+    """Asks runs under way by *client*."""
+
+    def __init__(self, client: aiohttp.ClientSession) -> None:
+        self._client = client
+        self._streams = 0
+
+    @contextlib.contextmanager
+    def place(self, url: str) -> Iterator[None]:
+        """A place among the streams, where the URL is one.
+
+        Raises:
+            Refusal: There is none.
+        """
+        count = int(url.endswith(("/events", "/ws")))
+        if count and self._streams >= _MOST_STREAMS:
+            raise Refusal(503, f"{_MOST_STREAMS} streams are open, which is the most; close one", {"Retry-After": "5"})
+        self._streams += count
+        try:
+            yield
+        finally:
+            self._streams -= count
+
+    async def passed(self, request: web.Request, url: str, token: str) -> web.StreamResponse:
+        if request.headers.get(hdrs.UPGRADE, "").lower() == "websocket":
+            return await self.socket(request, url, token)
+        passed = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.IF_NONE_MATCH, "Last-Event-ID", hdrs.RANGE)
+        headers = {name: request.headers[name] for name in passed if name in request.headers}
+        headers[hdrs.AUTHORIZATION] = f"Bearer {token}"
+        with self.place(url):
+            try:
+                timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
+                async with self._client.request(
+                    request.method, url, params=request.query, headers=headers, timeout=timeout, allow_redirects=False
+                ) as answer:
+                    kept = (
+                        hdrs.CONTENT_TYPE,
+                        hdrs.CONTENT_ENCODING,
+                        hdrs.ETAG,
+                        hdrs.CONTENT_DISPOSITION,
+                        hdrs.CACHE_CONTROL,
+                        hdrs.VARY,
+                    )
+                    given = {name: answer.headers[name] for name in kept if name in answer.headers}
+                    response = web.StreamResponse(status=answer.status, headers=given)
+                    await response.prepare(request)
+                    async for piece in answer.content.iter_any():
+                        await response.write(piece)
+                    await response.write_eof()
+                    return response
+            except aiohttp.ClientConnectionError as error:
+                raise Refusal(503, "the run has just ended; ask again", {"Retry-After": "1"}) from error
+
+    async def socket(self, request: web.Request, url: str, token: str) -> web.StreamResponse:
+        with self.place("/ws"):
+            ours = web.WebSocketResponse(heartbeat=ALIVE_S, max_msg_size=1 << 16)
+            headers = {hdrs.AUTHORIZATION: f"Bearer {token}"}
+            async with self._client.ws_connect(url.replace("http://", "ws://", 1), headers=headers, max_msg_size=0) as theirs:
+                await ours.prepare(request)
+
+                async def back() -> None:
+                    async for message in ours:
+                        if message.type is aiohttp.WSMsgType.TEXT:
+                            await theirs.send_str(message.data)
+                    await theirs.close()
+
+                listening = asyncio.create_task(back())
+                try:
+                    async for message in theirs:
+                        if message.type is aiohttp.WSMsgType.TEXT:
+                            await ours.send_str(message.data)
+                finally:
+                    listening.cancel()
+            await ours.close()
+            return ours
+
+    async def events(self, request: web.Request, response: web.StreamResponse, url: str, token: str) -> None:
+        headers: dict[str, str] = {hdrs.AUTHORIZATION: f"Bearer {token}"}
+        if "Last-Event-ID" in request.headers:
+            headers["Last-Event-ID"] = request.headers["Last-Event-ID"]
+        try:
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
+            async with self._client.get(url, headers=headers, timeout=timeout) as answer:
+                async for piece in answer.content.iter_any():
+                    await response.write(piece)
+        except aiohttp.ClientError:
+            return  # the run has ended: its state follows
+
+    async def text(self, url: str, token: str) -> str:
+        """What a page of text has; "" where the run has just ended."""
+        try:
+            headers, timeout = {hdrs.AUTHORIZATION: f"Bearer {token}"}, aiohttp.ClientTimeout(total=2)
+            async with self._client.get(url, headers=headers, timeout=timeout) as answer:
+                return await answer.text() if answer.status == 200 else ""
+        except (aiohttp.ClientError, TimeoutError):
+            return ""
+
+
+__all__ = ["ALIVE_S", "Relay"]

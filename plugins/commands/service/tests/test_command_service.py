@@ -1,0 +1,437 @@
+"""The service without programs: its book, what a posted file may name, and its routes over a child that is made up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import tarfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiperf import ConfigError, UsageError
+from aiperf.sdk.configuration import Option, OptionValue
+from aiperf.sdk.descriptor import OptionSpec
+from aiperf_command_service import Service
+from aiperf_command_service.book import DONE, FAILED, INTERRUPTED, QUEUED, RUNNING, Book, Entry
+from aiperf_command_service.checking import fault_of, forbidden, secrets_of, within
+from aiperf_command_service.child import Child, environment
+from aiperf_command_service.document import DOCUMENT
+from aiperf_command_service.intake import Intake, Limits
+from aiperf_command_service.keeper import Keeper, size_of
+from aiperf_command_service.messages import Ask, Fault, Found
+from aiperf_command_service.options import ServiceOptions
+from aiperf_command_service.routes import ServiceRoutes, TokenGuard
+from aiperf_command_service.types import TYPES
+from aiperf_pages.ports import address_of, listen
+from aiperf_pages.server import Server
+
+TOKEN = "a-token-of-24-characters"
+
+
+def entry(number: int, **about: Any) -> Entry:
+    return Entry(f"run-{number}", number, "m, chat", ["aiperf"], **about)
+
+
+def given(field: str, *texts: str, type_: str = "str", secret: bool = False, metavar: str = "", typed: str = "") -> OptionValue:
+    spec = OptionSpec(field, (f"--{field}",), "", type=type_, secret=secret, metavar=metavar)
+    return OptionValue(Option(spec, ()), typed or f"benchmark.{field} (run.yaml:7)", list(texts))
+
+
+# The book
+
+
+def test_entries_outlive_the_service_in_their_order(tmp_path: Path) -> None:
+    book = Book(tmp_path / "book")
+    for number in (2, 1):
+        book.add(entry(number, state=DONE, numbers={"x_avg": 1.5}), b"models: [m]")
+    os.close(book._lock)
+    again = Book(tmp_path / "book")
+    assert [*again.entries] == ["run-1", "run-2"]
+    assert again.entries["run-2"] == entry(2, state=DONE, numbers={"x_avg": 1.5})
+    assert again.file(again.entries["run-1"]).read_bytes() == b"models: [m]"
+
+
+def test_a_run_that_was_never_answered_is_gone(tmp_path: Path) -> None:
+    book = Book(tmp_path / "book")
+    book.add(entry(1), b"x")
+    (tmp_path / "book" / "runs" / "half").mkdir()
+    (tmp_path / "book" / "runs" / "run-1" / "state.json").write_text('{"id": "run-1"')
+    os.close(book._lock)
+    assert Book(tmp_path / "book").entries == {} and [*(tmp_path / "book" / "runs").iterdir()] == []
+
+
+def test_a_directory_belongs_to_one_service(tmp_path: Path) -> None:
+    book = Book(tmp_path / "book")
+    with pytest.raises(ConfigError, match="another service uses it"):
+        Book(tmp_path / "book")
+    os.close(book._lock)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "thesis.tex").touch()
+    with pytest.raises(ConfigError, match="something else"):
+        Book(tmp_path / "own")
+
+
+def test_the_oldest_ended_runs_go_but_for_kept_ones(tmp_path: Path) -> None:
+    book = Book(tmp_path / "book")
+    for number in range(1, 6):
+        book.add(entry(number, state=DONE, ended_s=float(number), kept=number == 1), b"x")
+    book.add(entry(6), b"x")
+    assert [old.number for old in book.outdated(3)] == [2, 3]
+
+
+@pytest.mark.parametrize(("text", "size"), [
+    ("20GB", 20_000_000_000), ("1.5 GiB", 1_610_612_736), ("100", 100), ("5k", 5000), ("3B", 3), ("many", None), ("-1GB", None),
+])  # fmt: skip
+def test_sizes(text: str, size: int | None) -> None:
+    assert size_of(text) == size
+
+
+# What a posted file may name
+
+
+@pytest.mark.parametrize("text", [
+    "/etc/passwd", "../secret", "a/../../secret", "link/secret", "mooncake_trace:/etc/passwd", "file:///etc/passwd",
+    "file://localhost/etc/passwd", "a:b:/etc/passwd", "out",
+])  # fmt: skip
+def test_files_beyond_the_data_are_refused(tmp_path: Path, text: str) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "link").symlink_to("/etc")
+    (data / "out").symlink_to(tmp_path)
+    (fault,) = forbidden([given("input_file", text, type_="path")], Ask("", str(data)))
+    assert "is not below" in fault.sentence and (fault.path, fault.line) == ("benchmark.input_file", 7)
+
+
+def test_files_below_the_data_pass(tmp_path: Path) -> None:
+    texts = ("trace.jsonl", "deep/trace.jsonl", "mooncake_trace:trace.jsonl", str(tmp_path / "trace.jsonl"))
+    assert [*forbidden([given("input_file", *texts, type_="path")], Ask("", str(tmp_path)))] == []
+    (fault,) = forbidden([given("input_file", "trace.jsonl", type_="path")], Ask(""))
+    assert "may name no files" in fault.sentence and "--data" in fault.hints[0]
+
+
+@pytest.mark.parametrize(("url", "inside"), [
+    ("http://llm:8000", True), ("http://llm:8000/v1", True), ("HTTP://LLM:8000/v1/x", True), ("http://llm:80001", False),
+    ("http://llm:8000.evil", False), ("http://llm:8000@evil/", False), ("https://llm:8000", False), ("http://llm", False),
+    ("http://x@llm:8000/", False), ("http://llm:8000/../x", False), ("http://llm:x", False),
+])  # fmt: skip
+def test_urls_begin_with_what_is_allowed(url: str, inside: bool) -> None:
+    assert within(url, "http://llm:8000/") is inside
+    faults = [*forbidden([given("urls", url)], Ask("", urls=["http://llm:8000"]))]
+    assert (not faults) is inside
+
+
+def test_a_path_of_a_prefix_is_whole() -> None:
+    assert within("http://llm/v1/x", "http://llm/v1") and not within("http://llm/v10", "http://llm/v1")
+
+
+def test_what_the_service_says_itself_is_refused_in_a_file_alone() -> None:
+    (fault,) = forbidden([given("artifact_dir", "x", type_="path")], Ask("", "/"))
+    assert "the service says that itself" in fault.sentence
+    assert [*forbidden([given("artifact_dir", "x", type_="path", typed="--artifact-dir")], Ask("", "/"))] == []
+
+
+def test_secrets_are_the_values_of_secret_options() -> None:
+    header = given("headers", "X-A: b c", secret=True, metavar="NAME:VALUE")
+    values = [given("api_key", "k-1", secret=True), header, given("m", "m")]
+    assert secrets_of(values) == {"k-1", "b c"}
+
+
+def test_a_fault_has_its_place() -> None:
+    found = fault_of(ConfigError("benchmark.endpoint.apiKey (bad.yaml:3): the variable NOPE is not set", "set it"))
+    assert found == Fault("the variable NOPE is not set", "benchmark.endpoint.apiKey", 3, ("set it",))
+    assert fault_of(ConfigError("no requests")) == Fault("no requests")
+
+
+def test_a_run_sees_no_keys_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_SECRET", "OPENAI_API_KEY", "AIPERF_API_TOKEN", "AIPERF_API_KEY"):
+        monkeypatch.setenv(name, "s")
+    monkeypatch.setenv("AIPERF_CACHE_DIR", "/c")
+    seen = environment({"ALLOWED": "1"})
+    assert {"AWS_SECRET", "OPENAI_API_KEY", "AIPERF_API_TOKEN", "AIPERF_API_KEY"}.isdisjoint(seen)
+    assert seen["ALLOWED"] == "1" and seen["AIPERF_CACHE_DIR"] == "/c" and "PATH" in seen
+
+
+# Words
+
+
+@pytest.mark.parametrize("word", TYPES)
+def test_each_type_of_the_reference_has_a_sentence(word: str) -> None:
+    with pytest.raises(UsageError, match=f"aiperf service {word}: "):
+        Service().run(ServiceOptions(), [word])
+
+
+@pytest.mark.parametrize(("options", "words", "sentence"), [
+    ({"disk_quota": "lots"}, [], "it is no size"), ({"data": Path("/nowhere")}, [], "no such folder"),
+    ({"allow_env": ["NOBODY_SETS_THIS"]}, [], "is not set"), ({}, ["nothing.yaml"], "no such file"),
+    ({}, ["a.yaml", "b.yaml"], "one file"), ({"health_host": "0.0.0.0"}, [], "no port"),
+])  # fmt: skip
+def test_wrong_words_get_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], words: list[str], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AIPERF_API_TOKEN", TOKEN)
+    made = ServiceOptions(**options)
+    with pytest.raises((ConfigError, UsageError), match=sentence):
+        Service().run(made, words)
+
+
+# Routes
+
+
+class MadeUp:
+    """A child that ends when it is told to.  begun: those that were begun, with their variables."""
+
+    begun: list[MadeUp]
+
+    def __init__(self, variables: dict[str, str], results: Path) -> None:
+        self.variables, self.results, self.pid, self.url, self.token, self.last_words = variables, results, 0, None, "", ""
+        self.over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.signals = 0
+
+    def interrupt(self) -> None:
+        self.signals += 1
+        if not self.over.done():
+            self.over.set_result(128 + signal.SIGINT)
+
+    async def ended(self) -> int:
+        return await self.over
+
+
+Routed = Callable[..., Awaitable[tuple[int, Any]]]
+
+
+@asynccontextmanager
+async def service(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, found: Found | None = None, **limits: Any
+) -> AsyncIterator[Any]:  # fmt: skip
+    """A keeper, and a function that asks its routes."""
+    begun: list[MadeUp] = []
+
+    async def begin(launcher: Any, file: Path, results: Path, log: Path, variables: dict[str, str], where: Path) -> MadeUp:
+        begun.append(MadeUp(variables, results))
+        return begun[-1]
+
+    async def checked(self: Intake, file: Path, results: Path, *, trusted: bool) -> Found:
+        return found or Found(label="m, chat")
+
+    async def running(self: Keeper, entry: Entry, child: Any) -> None:
+        entry.state = RUNNING
+        await self.tell()
+
+    monkeypatch.setattr(Child, "begin", begin)
+    monkeypatch.setattr(Intake, "_checked", checked)
+    monkeypatch.setattr(Keeper, "_note_running", running)
+    book = Book(folder)
+    bounds = Limits(**{"queue": 2, "keep": 2, "quota": None, "data": None, "variables": {}, "urls": (), **limits})
+    listening = listen("127.0.0.1", 0)
+    with ThreadPoolExecutor(1) as launcher:
+        keeper = Keeper(book, bounds, launcher)
+        async with aiohttp.ClientSession() as client:
+            server = Server(ServiceRoutes(keeper, client).application(), TokenGuard("127.0.0.1", TOKEN), listening)
+            await server.start()
+            work = asyncio.create_task(keeper.work())
+            at = address_of("127.0.0.1", listening)
+
+            async def ask(method: str, path: str, data: bytes | None = None, **headers: str) -> tuple[int, Any]:
+                named = {name.replace("_", "-"): text for name, text in headers.items()}
+                named["Authorization"] = f"Bearer {TOKEN}"
+                async with client.request(method, at + path, data=data, headers=named) as answer:
+                    content = await answer.read()
+                    said = json.loads(content) if answer.content_type.endswith("json") and answer.status != 206 else content
+                    return answer.status, said
+
+            yield keeper, ask, begun, client, at
+            work.cancel()
+            await server.stop()
+    os.close(book._lock)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def test_a_run_from_its_post_to_its_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch) as (_, ask, begun, _client, _at):
+            status, run = await ask("POST", "/runs", b"models: [m]")
+            assert status == 201 and run["state"] in (QUEUED, "preparing", RUNNING)
+            await until(lambda: begun)
+            results = begun[0].results
+            results.mkdir()
+            (results / "profile_export_aiperf.json").write_text(
+                '{"measurement": {"verdict": "trustworthy"}, "request_latency": {"avg": 2.5, "p99": 4}}'
+            )
+            assert (await ask("GET", f"/runs/{run['id']}/archive"))[0] == 409
+            begun[0].over.set_result(0)
+            kind, said = await ask("GET", f"/runs/{run['id']}/events")
+            assert kind == 200 and said.decode().split("data: ")[-1].startswith(f'{{"id": "{run["id"]}", "state": "done"')
+            _, run = await ask("GET", f"/runs/{run['id']}")
+            assert (run["exit_code"], run["verdict"]) == (0, "trustworthy")
+            assert run["numbers"] == {"request_latency_avg": 2.5, "request_latency_p99": 4.0}
+            _, files = await ask("GET", f"/runs/{run['id']}/files")
+            assert [file["name"] for file in files["files"]] == ["profile_export_aiperf.json"]
+            status, said = await ask("GET", f"/runs/{run['id']}/files/profile_export_aiperf.json", Range="bytes=0-1")
+            assert (status, said) == (206, b'{"')
+            _, archive = await ask("GET", f"/runs/{run['id']}/archive")
+            with tarfile.open(fileobj=BytesIO(archive)) as members:
+                assert f"{run['id']}/profile_export_aiperf.json" in members.getnames()
+            assert (await ask("DELETE", f"/runs/{run['id']}"))[0] == 200
+            assert (await ask("GET", f"/runs/{run['id']}"))[0] == 404
+
+    asyncio.run(scenario())
+
+
+def test_a_key_brings_its_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, _, _client, _at):
+            answers = await asyncio.gather(*(ask("POST", "/runs", b"a: 1", Idempotency_Key="k") for _ in range(5)))
+            assert sorted(status for status, _ in answers) == [200, 200, 200, 200, 201]
+            assert len({run["id"] for _, run in answers}) == len(keeper.book.entries) == 1
+            assert (await ask("POST", "/runs", b"a: 2", Idempotency_Key="k"))[0] == 409
+            assert (await ask("POST", "/runs", b"a: 2", Idempotency_Key="k k"))[0] == 400
+
+    asyncio.run(scenario())
+
+
+def test_a_full_queue_refuses_until_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, client, at):
+            await ask("POST", "/runs", b"a: 1")
+            await until(lambda: begun)
+            runs = [(await ask("POST", "/runs", b"a: 1"))[1] for _ in range(2)]
+            assert [run["position"] for run in runs] == [1, 2]
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            async with client.post(f"{at}/runs", data=b"a: 1", headers=headers) as answer:
+                assert answer.status == 429 and int(answer.headers["Retry-After"]) > 0
+                assert answer.content_type == "application/problem+json" and "2 runs wait" in (await answer.json())["detail"]
+            status, said = await ask("DELETE", f"/runs/{runs[0]['id']}")
+            assert status == 200 and "queue" in said["detail"] and len(keeper.book.waiting()) == 1
+            assert (await ask("POST", "/runs", b"a: 1"))[0] == 201
+
+    asyncio.run(scenario())
+
+
+def test_a_run_under_way_is_stopped_then_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, _client, _at):
+            _, run = await ask("POST", "/runs", b"a: 1")
+            await until(lambda: begun)
+            monkeypatch.setattr(MadeUp, "interrupt", lambda self: setattr(self, "signals", self.signals + 1))
+            answers = [await ask("DELETE", f"/runs/{run['id']}") for _ in range(3)]
+            assert [status for status, _ in answers] == [202, 202, 409] and begun[0].signals == 2
+            begun[0].over.set_result(130)
+            await until(lambda: keeper.book.entries[run["id"]].state == "cancelled")
+
+    asyncio.run(scenario())
+
+
+def test_every_route_but_the_probes_needs_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch) as (_, ask, _begun, client, at):
+            run = (await ask("POST", "/runs", b"a: 1"))[1]["id"]
+            for path, about in DOCUMENT["paths"].items():
+                for method in set(about) & {"get", "post", "delete"}:
+                    url = at + path.replace("{run}", run).replace("{name}", "x")
+                    for headers in ({}, {"Authorization": "Bearer wrong"}):
+                        async with client.request(method, url, headers=headers) as answer:
+                            assert answer.status == (200 if path in ("/healthz", "/readyz") else 401), (method, path)
+            async with client.get(f"{at}/healthz", headers={"Host": "evil.example"}) as answer:
+                assert answer.status == 403
+
+    asyncio.run(scenario())
+
+
+def test_all_faults_of_a_file_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        found = Found([Fault("no such type", "benchmark.endpoint.type", 3), Fault("too many", "benchmark.phases", 9)])
+        async with service(tmp_path / "d", monkeypatch, found) as (keeper, ask, _, _client, _at):
+            status, said = await ask("POST", "/runs", b"a: 1")
+            assert status == 422 and [fault["line"] for fault in said["faults"]] == [3, 9]
+            assert keeper.book.entries == {} and [*(tmp_path / "d").glob("check-*")] == []
+            assert (await ask("POST", "/runs", b" "))[0] == 400
+            assert (await ask("POST", "/runs", b"x" * (2 << 20)))[0] == 413
+
+    asyncio.run(scenario())
+
+
+def test_keys_stand_in_no_file_and_reach_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        found = Found(label="m", secrets=["sekret", "sekret-long"])
+        async with service(tmp_path / "d", monkeypatch, found) as (_, ask, begun, _client, _at):
+            status, run = await ask("POST", "/runs", b"apiKey: sekret-long\nother: 'sekret'")
+            assert status == 201 and "sekret" not in json.dumps(run)
+            await until(lambda: begun)
+            held = {text for name, text in begun[0].variables.items() if name.startswith("POSTED_SECRET_")}
+            assert held == {"sekret", "sekret-long"}
+            everything = b"".join(path.read_bytes() for path in (tmp_path / "d").rglob("*") if path.is_file())
+            assert b"sekret" not in everything and b"${POSTED_SECRET_" in everything
+            assert (await ask("POST", "/runs", b'apiKey: "sekr\\u0065t"'))[0] == 422
+
+    asyncio.run(scenario())
+
+
+def test_an_ending_service_takes_no_run_and_lets_one_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, _client, _at):
+            await ask("POST", "/runs", b"a: 1")
+            await until(lambda: begun)
+            draining = asyncio.create_task(keeper.drain(600))
+            await until(lambda: keeper.intake.ending)
+            assert (await ask("GET", "/readyz"))[0] == (await ask("POST", "/runs", b"a: 1"))[0] == 503
+            begun[0].over.set_result(0)
+            await draining
+            assert [run.state for run in keeper.book.entries.values()] == [DONE] and begun[0].signals == 0
+
+    asyncio.run(scenario())
+
+
+def test_behind_its_grace_a_run_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, _client, _at):
+            await ask("POST", "/runs", b"a: 1")
+            await until(lambda: begun)
+            await keeper.drain(0)
+            assert [run.state for run in keeper.book.entries.values()] == [INTERRUPTED] and begun[0].signals == 1
+
+    asyncio.run(scenario())
+
+
+def test_ended_runs_beyond_the_bound_go_and_a_quota_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch, queue=9, keep=2) as (keeper, ask, begun, _client, _at):
+            runs = [(await ask("POST", "/runs", b"a: 1"))[1]["id"] for _ in range(4)]
+            assert (await ask("POST", f"/runs/{runs[0]}/keep"))[1]["kept"]
+            for number in range(4):
+                while len(begun) <= number:
+                    await asyncio.sleep(0.005)
+                begun[number].over.set_result(number % 2)
+            await until(lambda: len(keeper.book.entries) == 2)
+            assert [*keeper.book.entries] == [runs[0], runs[3]] and keeper.book.entries[runs[3]].state == FAILED
+            keeper.intake.limits = keeper.intake.limits._replace(quota=1)
+            status, said = await ask("POST", "/runs", b"a: 1")
+            assert status == 503 and "quota" in said["detail"]
+
+    asyncio.run(scenario())
+
+
+def test_what_was_under_way_or_lost_its_key_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch) as (keeper, _, _begun, _client, _at):
+            keeper.book.add(entry(1, state=RUNNING), b"x")
+            keeper.book.entries["run-2"] = entry(2, secrets=1)
+            keeper.book.folder(keeper.book.entries["run-2"]).mkdir()
+            await keeper.recover()
+            assert [run.state for run in keeper.book.entries.values()] == [INTERRUPTED, INTERRUPTED]
+            assert "key" in keeper.book.entries["run-2"].reason
+
+    asyncio.run(scenario())
