@@ -183,6 +183,35 @@ def test_too_many_long_contexts_are_a_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_metrics_that_end_early_are_a_reason(tmp_path: Path) -> None:
+    with running(first_token_ms=5, decode_ms=1, decode_batch_us=0) as simulator, of_hub(tmp_path) as (program, _):
+        done = program(*line(R21, tmp_path, simulator, benchmark_duration=900), *ANY_FILE, "--request-count", 40)
+    results = replace(done, artifacts=tmp_path / "artifacts").json()
+    assert done.code == 1
+    assert results["metadata"]["submission_valid"] is False
+    reasons = ["insufficient_profile_metric_coverage"]
+    assert results["metadata"]["submission_invalid_reasons"] == results["runtime_submission_invalid_reasons"] == reasons
+    (coverage,) = results["metadata"]["metric_duration_coverage"]
+    assert (coverage["expected_duration_seconds"], coverage["required_ratio"]) == (900, 0.95)
+    assert max(coverage["ttft_ratio"], coverage["inter_token_latency_ratio"]) < 0.1
+
+
+@pytest.mark.long
+def test_a_sweep_is_a_reason(aiperf: Program, simulator: Simulator) -> None:
+    (aiperf.folder / "corpus").mkdir()
+    (aiperf.folder / "corpus" / FILE).write_bytes(corpus(6))
+    words = line(R22, aiperf.folder, simulator, benchmark_duration=2, concurrency="1,2")
+    refused = aiperf(*(word for word in words if word != "--unsafe-override"))
+    assert refused.code == 1 and "--concurrency with several values: inferencex-agentx-mvp" in refused.err, refused.err
+    done = aiperf(*words)
+    assert done.code == 0, done.err
+    told = (json.loads(path.read_text()) for path in done.artifacts.rglob("profile_export_aiperf_*.json"))
+    about = [each["metadata"] for each in told if "submission_valid" in each.get("metadata", {})]
+    assert about and not any(each["submission_valid"] for each in about), sorted(done.artifacts.rglob("*.json"))
+    assert ["unsafe_override", "scenario_with_sweep"] in [each["submission_invalid_reasons"] for each in about]
+
+
+@pytest.mark.long
 def test_a_signal_is_a_reason(tmp_path: Path) -> None:
     with running(first_token_ms=5, decode_ms=1, decode_batch_us=0) as simulator, of_hub(tmp_path) as (program, _):
         started = program.start(*line(R21, program.folder, simulator, benchmark_duration=900), *ANY_FILE)

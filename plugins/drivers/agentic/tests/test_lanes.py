@@ -347,7 +347,7 @@ def test_a_failed_primer_of_a_root_ends_the_run_with_its_trace(monkeypatch: pyte
 
     world = World(monkeypatch, FOUR, AgenticOptions(), answer=answer)
     world.run(for_s=5)
-    assert world.given_up == ["the warmup of lane 1 failed: the request of trace tr1 failed"]
+    assert world.given_up == ["the warmup of lane 1 failed: the request of turn 1 of trace tr1 failed"]
     assert {one.phase for one in world.sent} == {0}
 
 

@@ -115,7 +115,8 @@ class Warmup:
         tree, primes = node.tree, self.priming
         if session.failed and not node.number and not driver.stopped:
             what = "was longer than the model's context" if session.overflowed else "failed"
-            driver.give_up(f"the warmup of lane {lane.number} failed: the request of trace {tree.recording.name} {what}")
+            of = f"turn {node.place - node.stream.first} of trace {tree.recording.name}"
+            driver.give_up(f"the warmup of lane {lane.number} failed: the request of {of} {what}")
             return
         if primes:
             self._unanswered -= 1
