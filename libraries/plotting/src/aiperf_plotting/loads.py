@@ -12,6 +12,8 @@ from msgspec import Struct
 LOADS = {"rate": "{:g} requests/s", "concurrency": "concurrency {:g}", "users": "{:g} users", "in_flight": "{:.3g} in flight"}
 """Measures of load and how they are written; those that were asked for come first."""
 
+_OLD_LOADS = {"rate": "request_rate", "concurrency": "concurrency", "users": "num_users"}
+
 
 def by_load(runs: Sequence[PlotRun]) -> list[PlotRun]:
     """The runs in the order of their load; in the given order where their loads can't be compared."""
@@ -28,8 +30,11 @@ def load_unit(runs: Sequence[PlotRun]) -> str | None:
 
 def loads(run: PlotRun) -> dict[str, float]:
     """The load that was asked for in the profiling phase, and the requests that were in flight, by measure."""
-    phases = run.summary.get("input_config", {}).get("phases", ())
+    configuration = run.summary.get("input_config", {})
+    phases = configuration.get("phases", ())
     wanted: Mapping[str, Any] = next((phase for phase in phases if phase.get("kind", "profiling") == "profiling"), {})
+    if not phases and isinstance(old := configuration.get("loadgen"), Mapping):  # of the reference before 0.12
+        wanted = {unit: old.get(key) for unit, key in _OLD_LOADS.items()}
     asked = {unit: wanted.get(unit) for unit in LOADS} | {"in_flight": run.number("effective_concurrency")}
     return {unit: float(load) for unit, load in asked.items() if isinstance(load, int | float) and not isinstance(load, bool)}
 

@@ -207,12 +207,26 @@ class FinishedRun(PlotRun):
         """
         path = self.target.file("timeslices.json")
         try:
-            found = list(json.loads(path.read_bytes())["timeslices"]) if path.is_file() else []
+            found = self._bounded(json.loads(path.read_bytes())) if path.is_file() else []
             if not all(isinstance(each[end], int) for each in found for end in ("start_ns", "end_ns")):
                 raise ValueError("a slice has no whole start_ns and end_ns")
             return found
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise AiperfError(f"{path} can't be read: {error}") from error
+
+    def _bounded(self, document: Any) -> list[dict[str, Any]]:
+        """The slices in a file; before version 0.12 of the reference they had a number in the place of their bounds."""
+        found, output = list(document["timeslices"]), document.get("input_config", {}).get("output", {})
+        if not any("timeslice_index" in each for each in found) or "slice_duration" not in output:
+            return found
+        starts = self.requests(["request_start_ns"], failed=True).numbers("request_start_ns")
+        if not len(starts):
+            return []
+        begin, length = round(float(starts.min())), round(output["slice_duration"] * 1e9)
+        return [
+            {"start_ns": begin + number * length, "end_ns": begin + (number + 1) * length, **each}
+            for each in found for number in [each["timeslice_index"]]
+        ]  # fmt: skip
 
     def telemetry(self) -> list[TelemetrySeries]:
         """Series of samples that were taken beside the load; empty where there are none.
