@@ -66,13 +66,15 @@ class WorkerTime(Struct, frozen=True):
     """Shares (%) of a worker's time in the judged phases.
 
     cpu_pct: on a core.  encode_pct: preparing requests, in the endpoint and in hooks.  disk_pct: a thread of its own wrote the
-    journal.  waited_pct: ready to run, and another program had the core.
+    journal.  waited_pct: ready to run, and another program had the core.  throttled_pct: in periods in which its cgroup used up
+    its limit of CPU.
     """
 
     cpu_pct: float = 0.0
     encode_pct: float = 0.0
     disk_pct: float = 0.0
     waited_pct: float = 0.0
+    throttled_pct: float = 0.0
 
 
 class WorkerEvent(Struct, frozen=True):

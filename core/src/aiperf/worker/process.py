@@ -37,6 +37,7 @@ from aiperf.worker.clock import NS_PER_S, slept_ns
 from aiperf.worker.requests import Requests
 from aiperf.worker.share import Share, WorkerPlace, load_share
 from aiperf.worker.stalls import DEBUG, Stalls
+from aiperf.worker.throttling import Throttling
 
 _TICK_S = 0.05
 _SWEEP_TICKS, _LOOP_TICKS = 5, 20
@@ -67,6 +68,7 @@ class Worker:
         self._lags: list[int] = []
         self._ticks = self._tick_due_ns = 0
         self._started_ns, self._slept_ns, self._stopped_ns = monotonic_ns(), slept_ns(), 0
+        self._throttling = Throttling()
         self._last_counters: tuple[object, ...] = ()
         self._stalls: Stalls | None = None
         self.released = self._reported_trouble = self._orphan = self._closed = False
@@ -277,6 +279,7 @@ class Worker:
         times = {
             "lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns,
             "encode_ns": share.requests.contents.encode_ns, "disk_ns": share.logbook.write_ns, "waited_ns": _waited_ns(),
+            "throttled_ns": self._throttling.ns(),
         }  # fmt: skip
         share.logbook.frame(journal.LOOP, {**times, "statistics": _statistics(share), "in_phase": share.phase_open})
         self._lags = []

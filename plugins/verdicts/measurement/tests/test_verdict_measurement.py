@@ -150,6 +150,7 @@ def test_merged_first_content_and_merged_chunks_are_one_finding(tmp_path: Path) 
         (300, {"encode_ns": 250}, "hooks:acme took 25 % of a worker's time to prepare requests"),
         (300, {"disk_ns": 700}, "the disk took 70 % of the time to write the journal"),
         (300, {"waited_ns": 120}, "a worker waited for a core for 12 % of its time (loop lag 0.3 ms at p99)"),
+        (300, {"waited_ns": 120, "throttled_ns": 50}, "the CPU limit of this program's cgroup was used up meanwhile"),
     ],
 )
 def test_merged_chunks_name_their_cause(tmp_path: Path, cpu_ns: int, spent: dict[str, int], said: str) -> None:
@@ -159,7 +160,8 @@ def test_merged_chunks_name_their_cause(tmp_path: Path, cpu_ns: int, spent: dict
     side = [loop(0, 0, in_phase=False), begin(1), loop(cpu_ns, 1000, 300_000, **spent)]
     found = measured(tmp_path, census=census, intervals=buckets(*([9e6] * 150)), side=side, **plugins)
     assert f"which concerns inter-chunk statistics alone; {said}" in found.reasons[0]
-    assert found.scope == (None if cpu_ns > 900 else "inter-chunk")  # a busy worker concerns all
+    concerns_all = cpu_ns > 900 or "throttled_ns" in spent
+    assert found.scope == (None if concerns_all else "inter-chunk")
 
 
 def test_of_several_hooks_a_variable_tells_the_slow_one(tmp_path: Path) -> None:

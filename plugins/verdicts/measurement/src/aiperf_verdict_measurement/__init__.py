@@ -9,7 +9,7 @@ from aiperf import Evidence, Finding, FindingLevel, Verdict
 from aiperf.sdk.transport import EXHAUSTED, REFUSED
 from aiperf.sdk.verdict import LIKELY, POSSIBLE, UnfinishedRun
 
-from aiperf_verdict_measurement.causes import CPU_PCT, cause, no_cause
+from aiperf_verdict_measurement.causes import CPU_PCT, THROTTLED_PCT, cause, no_cause
 
 COALESCED_SHARE = 0.05
 """Chunks are suspect when the p99 of the intervals in which they came is above this share of the median ITL."""
@@ -43,6 +43,7 @@ class OwnPart(Verdict[None]):
         yield from _client_limits(evidence, why or more, more)
         yield from _turnaround(evidence, why or more)
         yield from _not_ready(evidence)
+        yield from _cpu_limit(evidence)
         yield from still
         yield from _bad_stamps(evidence)
         yield from _lost_arrivals(evidence)
@@ -143,6 +144,17 @@ def _not_ready(evidence: Evidence) -> Iterator[Finding]:
             "client_not_ready",
             f"{subject} left late, because the data set's entries were still being made; --check-data makes them all before",
             {"requests": late},
+        )  # fmt: skip
+
+
+def _cpu_limit(evidence: Evidence) -> Iterator[Finding]:
+    throttled_pct = max((each.throttled_pct for each in evidence.workers), default=0.0)
+    if throttled_pct > THROTTLED_PCT:
+        yield _suspect(
+            "cpu_limit",
+            f"the CPU limit of this program's cgroup was used up for {min(100.0, throttled_pct):.0f} % of the time: the client stood"
+            " still until the next period; raise the limit, or leave it out and ask for CPU by a request alone",
+            {"throttled_pct": throttled_pct, "limit_pct": THROTTLED_PCT},
         )  # fmt: skip
 
 

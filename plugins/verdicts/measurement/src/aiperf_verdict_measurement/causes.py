@@ -8,6 +8,8 @@ from aiperf.sdk.verdict import WorkerTime
 
 CPU_PCT = 90.0
 """A worker busier than this is suspect, and explains delays."""
+THROTTLED_PCT = 1.0
+"""A cgroup that used up its CPU limit for more of the time is suspect."""
 ENCODE_PCT, WAIT_PCT, DISK_PCT = 10.0, 1.0, 50.0
 """Shares of a worker's time in which it encoded requests, waited for a core, or wrote the journal, that explain delays."""
 WAIT_SHARE = 0.2
@@ -17,6 +19,8 @@ WAIT_SHARE = 0.2
 def cause(evidence: Evidence) -> str:
     """The cause, and what to do; "" where nothing delayed the workers."""
     worst = _worst(evidence)
+    if worst.throttled_pct > THROTTLED_PCT:
+        return "the CPU limit of this program's cgroup was used up meanwhile: raise it, or leave it out"
     if worst.encode_pct > ENCODE_PCT:
         coders, several = names(evidence.preparers), len(evidence.preparers) > 1
         step = "AIPERF_TRACE_HOOKS=1 shows which of them is slow" if several else "make it faster"

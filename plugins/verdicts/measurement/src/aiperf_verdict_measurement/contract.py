@@ -25,5 +25,6 @@ class OwnPartContract(VerdictContract):
         (sample_evidence(_TTFT, clock="read", first_interval_p50_ns=1e6, first_interval_p99_ns=9e6), ("merged_chunks",)),
         (sample_evidence(clock="read", client_not_ready=3), ("client_not_ready",)),
         (sample_evidence(clock="read", workers=(WorkerTime(cpu_pct=95.0),)), ("worker_cpu",)),
+        (sample_evidence(clock="read", workers=(WorkerTime(throttled_pct=5.0),)), ("cpu_limit",)),
         (sample_evidence(clock="read", arrivals=Arrivals(24, 20, completed=20, never_sent=4)), ("never_sent",)),
     )

@@ -233,7 +233,7 @@ def _width_ns(intervals: Buckets, marked: int, chunks: int) -> float:
     return intervals.quantile(1 - 0.01 * chunks / marked)
 
 
-_SHARES = ("cpu_ns", "encode_ns", "disk_ns", "waited_ns")
+_SHARES = ("cpu_ns", "encode_ns", "disk_ns", "waited_ns", "throttled_ns")
 """Times of a LOOP frame, as the fields of :class:`WorkerTime`."""
 
 
