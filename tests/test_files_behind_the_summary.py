@@ -91,7 +91,12 @@ def behind_the_summary(aiperf: Program, simulator: Simulator, late: Path, *more:
     (late / "wait").touch()
     run = begin(aiperf, simulator, *more)
     try:
-        wait_for(lambda: (printed(run) and bool(held(late))) or run.process.poll() is not None)
+        try:
+            wait_for(lambda: (printed(run) and bool(held(late))) or run.process.poll() is not None, 400)
+        except AssertionError as error:
+            there = [path.name for path in (run.artifacts / "journal").iterdir()]
+            log = (run.artifacts / "logs" / "aiperf.log").read_text()
+            raise AssertionError(f"{printed(run)}, {held(late)}, {run.processes()}, {there}\n{log}") from error
         assert run.process.poll() is None, run.end().err
         assert not (run.artifacts / "late.txt").exists()
         yield run

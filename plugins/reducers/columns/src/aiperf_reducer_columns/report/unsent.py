@@ -27,11 +27,13 @@ def due_times(phase: PhasePlan, directory: Path) -> Ints:
 
 
 def due_from(phase: PhasePlan, count: int, directory: Path, begin_ns: float) -> Floats:
-    """When each of *count* arrivals is due, in ns; NaN where the schedule doesn't say, and where *begin_ns* is not known."""
+    """When each of the first *count* arrivals is due, in ns; NaN where the schedule doesn't say, and where *begin_ns* is not
+    known."""
     due = np.full(count, np.nan)
     if phase.due_file is not None:
-        after = due_times(phase, directory)
-        due[after >= 0] = after[after >= 0] + begin_ns
+        after = due_times(phase, directory)[:count]
+        known = np.flatnonzero(after >= 0)
+        due[known] = after[known] + begin_ns
     return due
 
 

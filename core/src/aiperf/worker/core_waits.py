@@ -1,4 +1,4 @@
-"""How long this process's cgroup had used up its limit of CPU: a client that is throttled measures itself."""
+"""How long this process had no core: another program had it, or its cgroup had used up its limit of CPU."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _PERIOD_NS = 100_000_000
 _THROTTLED = re.compile(rb"^nr_throttled (\d+)$", re.MULTILINE)
 
 
-class Throttling:
-    """The limited groups of this process, its own and those above it, looked up once.
+class CoreWaits:
+    """What the system tells of this process, and of its limited groups, its own and those above it, looked up once.
 
     root: where the hierarchies are mounted.  membership: as ``/proc/self/cgroup`` has it.  Both versions of cgroups are read
     (https://docs.kernel.org/admin-guide/cgroup-v2.html, and cgroup-v1/cpuacct and scheduler/sched-bwc of the same guide).
@@ -36,7 +36,11 @@ class Throttling:
             if group.is_relative_to(mount) and (period_ns := _period_ns(group)) is not None:
                 self._groups.append((group / "cpu.stat", period_ns))
 
-    def ns(self) -> int:
+    def times(self) -> dict[str, int]:
+        """``waited_ns`` and ``throttled_ns`` so far."""
+        return {"waited_ns": _waited_ns(), "throttled_ns": self.throttled_ns()}
+
+    def throttled_ns(self) -> int:
         """Length of the periods in which a limit was used up, so far, of the group that met it most; 0 without limits."""
         longest_ns = 0
         for stat, period_ns in self._groups:
@@ -63,4 +67,12 @@ def _period_ns(group: Path) -> int | None:
         return _PERIOD_NS
 
 
-__all__ = ["Throttling"]
+def _waited_ns() -> int:
+    """How long the loop was ready to run and had no core, in ns; 0 where the system doesn't tell."""
+    try:
+        return int(Path("/proc/self/schedstat").read_bytes().split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
+__all__ = ["CoreWaits"]
