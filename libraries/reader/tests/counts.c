@@ -40,6 +40,7 @@ static void speak(int segments) {
 ssize_t __real_recvmsg(int descriptor, struct msghdr *message, int flags);
 
 ssize_t __wrap_recvmsg(int descriptor, struct msghdr *message, int flags) {
+  if (flags & MSG_PEEK) return __real_recvmsg(descriptor, message, flags);
   speak(before);
   ssize_t count = __real_recvmsg(descriptor, message, flags);
   speak(behind);
@@ -73,7 +74,7 @@ int main(int argc, char **argv) {
   if (far < 0 || setsockopt(far, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once)) return 2;
 
   struct reader reader;
-  if (reader_start(&reader, 16, 2 * READER_READ_BYTES, 64) || reader_add(&reader, near) < 0) return 2;
+  if (reader_start(&reader, 16, 2 * READER_READ_BYTES, 64, true) || reader_add(&reader, near) < 0) return 2;
   for (int turn = 0; turn < (MOST + 1) * (MOST + 1); turn++) {
     int first = turn / (MOST + 1), late = turn % (MOST + 1);
     before = first, behind = late;

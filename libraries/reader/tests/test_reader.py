@@ -222,6 +222,41 @@ def test_a_merged_read_says_when_a_look_at_others_saw_its_socket_empty(pair: Pai
     reader.close()
 
 
+@pytest.mark.parametrize("sizes", [(150, 150, 150), (40, 700, 9, 3000), (1, 2, 2), (5,) * 32])
+def test_segments_that_wait_together_are_read_with_their_own_stamps(sizes: tuple[int, ...], pair: Pair) -> None:
+    """Where the system has put none together, which it may once they are acknowledged."""
+    reader, other = SocketReader(1024, records=2, size=1 << 17, apart=True), Pair()
+    token, another = reader.add(pair.near.fileno()), reader.add(other.near.fileno())
+
+    def are_apart() -> bool:
+        pauses = reader.pauses[0]
+        while reader.pauses[0] == pauses:  # the ring is full, and the thread waits
+            other.far.send(b"x")
+            time.sleep(0.001)
+        pair.near.send(b"?")  # an answer to it is not acknowledged at once
+        pair.far.recv(100)
+        before, written = segments_of(pair.near), []
+        for number, size in enumerate(sizes):
+            written.append(time.time_ns())
+            pair.far.send(bytes([number]) * size)
+        sent, found = b"".join(bytes([number]) * size for number, size in enumerate(sizes)), list[Record]()
+        eventually(lambda: text(found.extend(reader.take(2)) or [each for each in found if each[0] == token]) == sent)
+        eventually(lambda: reader.quiet(token) and reader.quiet(another))
+        reads = [each for each in found if each[0] == token]
+        for _, data, kernel_ns, read_ns, _ in reads:
+            assert isinstance(data, bytes)
+            assert not kernel_ns or written[data[-1]] <= kernel_ns <= time.time_ns()
+            assert read_ns <= time.monotonic_ns()
+        assert sum(1 + (each[4] & MOST) for each in reads) >= segments_of(pair.near) - before
+        stamps = [each[2] for each in reads]
+        assert stamps == sorted(stamps)
+        return [len(each[1]) for each in reads if isinstance(each[1], bytes)] == list(sizes) and len(set(stamps)) == len(sizes)
+
+    eventually(are_apart)
+    other.close()
+    reader.close()
+
+
 def test_quiet_is_a_socket_without_anything_to_take(reader: SocketReader, pair: Pair) -> None:
     token = reader.add(pair.near.fileno())
     assert reader.quiet(token)

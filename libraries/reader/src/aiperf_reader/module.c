@@ -36,9 +36,10 @@ static bool stopped(Reader *self) {
 }
 
 static PyObject *made(PyTypeObject *type, PyObject *positional, PyObject *named) {
-  static char *names[] = {"descriptors", "records", "size", NULL};
+  static char *names[] = {"descriptors", "records", "size", "apart", NULL};
   unsigned int descriptors = 0, records = RECORDS, bytes = BYTES;
-  if (!PyArg_ParseTupleAndKeywords(positional, named, "I|II", names, &descriptors, &records, &bytes)) return NULL;
+  int apart = 0;
+  if (!PyArg_ParseTupleAndKeywords(positional, named, "I|IIp", names, &descriptors, &records, &bytes, &apart)) return NULL;
   if (records == 0 || (records & (records - 1)) || (bytes & (bytes - 1)) || bytes < 2 * READER_READ_BYTES) {
     PyErr_Format(PyExc_ValueError, "records and size are powers of two, size at least %d", 2 * READER_READ_BYTES);
     return NULL;
@@ -46,7 +47,8 @@ static PyObject *made(PyTypeObject *type, PyObject *positional, PyObject *named)
   allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
   Reader *self = (Reader *)allocate(type, 0);
   if (self == NULL) return NULL;
-  int error = reader_start(&self->reader, records, bytes, descriptors < MOST_SLOTS ? descriptors : MOST_SLOTS);
+  if (descriptors > MOST_SLOTS) descriptors = MOST_SLOTS;
+  int error = reader_start(&self->reader, records, bytes, descriptors, apart != 0);
   if (error == 0) return (PyObject *)self;
   Py_DECREF(self);
   return failed(error);
@@ -172,12 +174,13 @@ static PyObject *read_or_taken(Reader *self, PyObject *most) {
   uint64_t tokens[READER_LOOK];
   int found = reader_look(&self->reader, tokens, left), read = 0;
   for (int n = 0; rows != NULL && n < found; n++) {
-    struct reader_record record;
-    if (!reader_read(&self->reader, tokens[n], self->room, &record)) continue;
-    PyObject *each = row(&record, self->room);
-    if (each == NULL || PyList_Append(rows, each) < 0) Py_CLEAR(rows);
-    Py_XDECREF(each);
-    read++;
+    struct reader_record record = {.more = true};
+    while (rows != NULL && record.more && reader_read(&self->reader, tokens[n], self->room, &record)) {
+      PyObject *each = row(&record, self->room);
+      if (each == NULL || PyList_Append(rows, each) < 0) Py_CLEAR(rows);
+      Py_XDECREF(each);
+      read++;
+    }
   }
   if (found > 0 && read == 0) sched_yield();  /* the thread is at it, and may need this core */
   return rows;
@@ -207,7 +210,7 @@ static PyType_Slot slots[] = {
     {Py_tp_new, made},
     {Py_tp_dealloc, destroyed},
     {Py_tp_methods, methods},
-    {Py_tp_doc, "Reader(descriptors, records=16384, size=4194304): a thread that reads sockets numbered below descriptors."},
+    {Py_tp_doc, "Reader(descriptors, records=16384, size=4194304, apart=False): a thread that reads sockets numbered below descriptors."},
     {0, NULL},
 };
 

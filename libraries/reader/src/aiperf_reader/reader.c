@@ -41,6 +41,10 @@
 /* For so long behind a look of the loop the thread leaves the sockets to it, also where the loop has more to read than it takes in
    one turn: with a server that never pauses, the thread takes the core that the server needs (0.81 of the chunks/s; now 0.99). */
 #define KEPT_UP_NS 100000
+/* Segments that wait together are read one by one, up to so many and so many bytes; behind more the reader is late anyway, and
+   one read of all costs least. */
+#define APART_MOST 32
+#define APART_BYTES 16384
 #define STACK_BYTES (1u << 18)
 
 /* States of a slot, in the low bits of its word; above them the generation of the socket that has the number now.  A number is
@@ -60,6 +64,10 @@ struct reader_slot {
   uint64_t looks[2];              /* the last look of each that found the socket readable */
   int64_t read_ns;                /* of the read before */
   _Atomic int64_t added_ns;       /* from when on looks see it */
+  uint16_t apart[APART_MOST];     /* bytes of waiting segments that are read one by one */
+  uint8_t apart_next, apart_end;  /* of these */
+  uint8_t apart_hidden;           /* segments that the system has put together with these, at most */
+  uint16_t usual;                 /* bytes of a segment, by the one before */
 };
 
 static uint32_t descriptor_of(uint64_t token) { return (uint32_t)token; }
@@ -169,6 +177,49 @@ static int64_t stamp_of(struct msghdr *message) {
   return 0;
 }
 
+/* Stamp of the segment that has the *length*-th byte from here on; 0 where there is none.  Nothing is taken or copied. */
+static int64_t stamp_at(int descriptor, char *place, size_t length) {
+  char control[128];
+  struct iovec room = {.iov_base = place, .iov_len = length};
+  struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  ssize_t count = recvmsg(descriptor, &message, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+  return count == (ssize_t)length ? stamp_of(&message) : 0;
+}
+
+/* Bytes of the segment with *stamp* that begins at *start*; the *end*-th byte is of another one.  *usual*: a guess. */
+static uint32_t length_of(int descriptor, char *place, int64_t stamp, uint32_t start, uint32_t end, uint32_t usual) {
+  uint32_t within = start + 1, beyond = end, step = 1, place_at = start + usual;
+  while (beyond - within > 1) {
+    if (place_at <= within || place_at >= beyond) place_at = within + (beyond - within) / 2;
+    bool is_within = stamp_at(descriptor, place, place_at) == stamp;
+    if (is_within) within = place_at;
+    else beyond = place_at;
+    place_at = is_within ? place_at + step : place_at - step;  /* the guess is nearly right, or not at all */
+    step *= 2;
+  }
+  return within - start;
+}
+
+/* Find segments that wait in front of the last one, so that each is read with its own stamp: a read that takes several has that of
+   the last.  The last one may still grow.  *before*: what has come.  Older systems stamp whole segments alone, and say nothing of
+   the first byte: all are read together. */
+static void set_apart(struct reader_slot *slot, int descriptor, char *place, const struct counts *before) {
+  uint32_t waiting = before->segments - slot->segments, bytes = (uint32_t)(before->bytes - slot->bytes), start = 0;
+  slot->apart_next = slot->apart_end = 0;
+  if (waiting < 2 || waiting > APART_MOST || before->bytes - slot->bytes > APART_BYTES) return;
+  int64_t last = stamp_at(descriptor, place, bytes), stamp;
+  while (last && (stamp = stamp_at(descriptor, place, start + 1)) != last) {
+    uint32_t length = stamp && slot->apart_end < waiting - 1 ? length_of(descriptor, place, stamp, start, bytes, slot->usual) : 0;
+    if (length == 0 || start + length == bytes - 1) {  /* it grew meanwhile, or the counts are others than what is there */
+      slot->apart_end = 0;
+      return;
+    }
+    slot->apart[slot->apart_end++] = slot->usual = (uint16_t)length;
+    start += length;
+  }
+  slot->apart_hidden = (uint8_t)(waiting - slot->apart_end - 1);
+}
+
 /* When the socket was last seen empty, if a look between this one and the read before has seen it so: a look finds every socket
    with data. */
 static int64_t seen_empty(const struct reader_looks *looks, uint64_t *found, const struct reader_slot *slot) {
@@ -195,10 +246,16 @@ static bool read_once(struct reader *reader, int who, uint64_t token, char *plac
   int64_t read_ns = 0;
   struct counts counts;
   const struct counts *before = NULL;
+  bool apart = false;
   /* What the thread has read comes before what the loop reads. */
   if (who == THREAD || atomic_load(&slot->published) == slot->taken) {
     /* Before the read: what it leaves came later.  Behind it, another program may have had the core meanwhile. */
-    before = count_arrived(descriptor, &counts) ? &counts : NULL;
+    if (slot->apart_next == slot->apart_end) {
+      before = count_arrived(descriptor, &counts) ? &counts : NULL;
+      if (before != NULL && reader->apart) set_apart(slot, descriptor, place, before);
+    }
+    apart = slot->apart_next < slot->apart_end;
+    if (apart) room.iov_len = slot->apart[slot->apart_next++];
     read_ns = now_ns();
     count = recvmsg(descriptor, &message, MSG_DONTWAIT);
     error = count < 0 ? errno : 0;
@@ -214,8 +271,15 @@ static bool read_once(struct reader *reader, int who, uint64_t token, char *plac
       .read_ns = kernel_ns ? read_ns : now_ns(),  /* the only stamp: not before the bytes */
       .empty_ns = empty_ns,
       .length = count < 0 ? -error : (int32_t)count,
-      .hidden = count > 0 ? hidden_segments(slot, descriptor, (uint32_t)count, before) : 0,
+      .more = apart,
   };
+  if (count > 0 && apart) {
+    slot->bytes += (uint64_t)count;
+    slot->segments++;
+    record->hidden = slot->apart_hidden;
+  } else if (count > 0) {
+    record->hidden = hidden_segments(slot, descriptor, (uint32_t)count, before);
+  }
   slot->read_ns = read_ns;
   if (count <= 0) epoll_ctl(reader->epoll, EPOLL_CTL_DEL, descriptor, NULL);
   atomic_fetch_add_explicit(&reader->reads, 1, memory_order_relaxed);
@@ -227,11 +291,11 @@ static void leave(struct reader *reader, const struct reader_record *record) {
   atomic_store(&slot->word, WORD(generation_of(record->token), record->length > 0 ? OPEN : ENDED));
 }
 
-/* A read into the ring, which has room. */
-static void read_ahead(struct reader *reader, uint64_t token) {
+/* A read into the ring, which has room; whether the socket has more. */
+static bool read_ahead(struct reader *reader, uint64_t token) {
   char *place = reader->data + (reader->written & (reader->bytes - 1));  /* the ring's end has slack behind it */
   struct reader_record record;
-  if (!read_once(reader, THREAD, token, place, &record)) return;
+  if (!read_once(reader, THREAD, token, place, &record)) return false;
   uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
   record.at = reader->written;
   reader->ring[head & (reader->records - 1)] = record;
@@ -239,6 +303,7 @@ static void read_ahead(struct reader *reader, uint64_t token) {
   atomic_fetch_add(&reader->by_descriptor[descriptor_of(token)].published, 1);
   atomic_store(&reader->head, head + 1);
   leave(reader, &record);
+  return record.more;
 }
 
 static int look(struct reader *reader, int who, struct epoll_event *events, int most) {
@@ -251,6 +316,22 @@ static int look(struct reader *reader, int who, struct epoll_event *events, int 
   return count;
 }
 
+/* Reads all that the thread's look has found of a socket; *told*: records of which the loop knows. */
+static void read_all(struct reader *reader, uint64_t token, uint64_t *told) {
+  bool more = true;
+  while (more) {
+    uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
+    bool room = has_room(reader);
+    if (head != *told && (!room || head - *told >= TOLD_AT_ONCE)) {
+      tell(reader);
+      *told = head;
+    }
+    if (!room) wait_for_room(reader);
+    if (atomic_load(&reader->stopping)) return;
+    more = read_ahead(reader, token);
+  }
+}
+
 /* The thread looks, and reads all that it finds. */
 static void look_ahead(struct reader *reader) {
   struct epoll_event events[EVENTS];
@@ -261,15 +342,8 @@ static void look_ahead(struct reader *reader) {
       drain(reader->control);
       continue;
     }
-    uint64_t head = atomic_load_explicit(&reader->head, memory_order_relaxed);
-    bool room = has_room(reader);
-    if (head != told && (!room || head - told == TOLD_AT_ONCE)) {
-      tell(reader);
-      told = head;
-    }
-    if (!room) wait_for_room(reader);
+    read_all(reader, events[n].data.u64, &told);
     if (atomic_load(&reader->stopping)) break;
-    read_ahead(reader, events[n].data.u64);
   }
   if (atomic_load_explicit(&reader->head, memory_order_relaxed) != told) tell(reader);
 }
@@ -336,8 +410,8 @@ static int begin(struct reader *reader) {
   return error;
 }
 
-int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32_t slots) {
-  *reader = (struct reader){.records = records, .bytes = bytes, .slots = slots, .ready = -1, .control = -1};
+int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32_t slots, bool apart) {
+  *reader = (struct reader){.records = records, .bytes = bytes, .slots = slots, .apart = apart, .ready = -1, .control = -1};
   reader->epoll = epoll_create1(EPOLL_CLOEXEC);
   reader->ready = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   reader->control = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -370,6 +444,7 @@ int64_t reader_add(struct reader *reader, int descriptor) {
   slot->segments = slot->taken = 0;
   slot->bytes = slot->looks[THREAD] = slot->looks[LOOP] = 0;
   slot->read_ns = 0;
+  slot->apart_next = slot->apart_end = 0;
   atomic_store(&slot->added_ns, INT64_MAX);
   atomic_store(&slot->published, 0);
   atomic_store(&slot->word, WORD(generation, OPEN));

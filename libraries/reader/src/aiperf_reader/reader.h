@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Changes with what Python calls or gets; aiperf_reader/__init__.py has the same number. */
-#define READER_VERSION 2
+#define READER_VERSION 3
 
 /* Of one read at most: what a segment brings is some hundred bytes, and a pause of the loop is bounded by the ring. */
 #define READER_READ_BYTES 65536
@@ -23,13 +23,15 @@
 /* What a read brought.  token: of reader_add.  kernel_ns: stamp of the last segment (wall clock), 0 without one.  read_ns: monotonic
    clock before the read, or behind it where it is the only stamp.  at: the bytes' place, of reader_data.  length: bytes; 0 for the
    end; an errno, negative, for an error.  hidden: data segments in the read beyond the first.  empty_ns: monotonic clock; all of
-   the read came later; 0 where nothing later is known than that the read before took all there was. */
+   the read came later; 0 where nothing later is known than that the read before took all there was.  more: it was one of several
+   segments that waited, and the next one can be read at once. */
 struct reader_record {
   uint64_t token;
   int64_t kernel_ns, read_ns, empty_ns;
   uint64_t at;
   int32_t length;
   uint32_t hidden;
+  bool more;
 };
 
 struct reader_slot;
@@ -58,6 +60,7 @@ struct reader {
   /* Fixed */
   uint64_t records, bytes;         /* size of the ring: powers of two */
   uint32_t slots;
+  bool apart;                      /* read segments that wait together one by one */
   /* epoll: readable while a socket is.  ready: readable while there are records.  control: wakes the thread */
   int epoll, ready, control;
   bool started;
@@ -67,8 +70,9 @@ struct reader {
   pthread_t thread;
 };
 
-/* 0, or an errno.  records, bytes: powers of two; bytes: two reads at least. */
-int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32_t slots);
+/* 0, or an errno.  records, bytes: powers of two; bytes: two reads at least.  apart: each segment that waits is a read, where many
+   share a connection; it costs several calls of the system a segment. */
+int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32_t slots, bool apart);
 /* Ends the thread and frees everything; the sockets stay open. */
 void reader_stop(struct reader *reader);
 /* From now on the thread reads the socket: its token, or an errno, negative. */

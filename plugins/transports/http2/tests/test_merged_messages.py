@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import aiperf_transport_http2
+import pytest
 from aiperf.sdk.transport import HIDDEN_BITS, LAST_HIDDEN, NO_STAMP
 from aiperf_http2 import HeaderSet
 from aiperf_http2.grpc import framed
 from aiperf_transport_http2.merged import MOST_AGE_NS, merged_segments
+from aiperf_transport_sockets.poller import chosen_reader
 
 HEAD = HeaderSet([(":status", "200"), ("content-type", "application/grpc")])
 EVENTS = HeaderSet([(":status", "200"), ("content-type", "text/event-stream")])
 END = HeaderSet([("grpc-status", "0")])
 TRIES = 50
 """The thread that reads may be between two segments now and then."""
+
+
+@pytest.fixture
+def read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled reader, too, takes all that waits in one read, as where the system has put the segments together."""
+    monkeypatch.setattr(aiperf_transport_http2, "chosen_reader", lambda shared: chosen_reader())
 
 
 def segments(head: HeaderSet, pieces: list[bytes]) -> Any:
@@ -48,6 +57,7 @@ async def one_read(scene: Any, count: int, **how: Any) -> list[tuple[bytes, int,
     raise AssertionError("the pieces never came in one read")
 
 
+@pytest.mark.usefixtures("read_together")
 def test_messages_before_the_last_of_a_read_have_bounds(play: Any) -> None:
     async def scene(scene: Any) -> None:
         await scene.together(3)  # the connection
@@ -66,6 +76,7 @@ def test_messages_before_the_last_of_a_read_have_bounds(play: Any) -> None:
     play(segments(HEAD, [framed(b"one"), framed(b"two"), framed(b"three")]), scene)
 
 
+@pytest.mark.usefixtures("read_together")
 def test_events_of_another_stream_hide_when_the_last_one_came(play: Any) -> None:
     async def scene(scene: Any) -> None:
         await scene.together(2, kind="application/json")
@@ -74,6 +85,22 @@ def test_events_of_another_stream_hide_when_the_last_one_came(play: Any) -> None
         assert second[3] >> HIDDEN_BITS == first[3] >> HIDDEN_BITS > 0
 
     play(segments(EVENTS, [b"data: 1\n\n", b"data: 2\n\n"]), scene, scheme="http")
+
+
+def test_messages_that_wait_together_have_their_own_stamps(play: Any, reader: str) -> None:
+    if reader == "python":
+        pytest.skip("it takes all that waits in one read")
+
+    async def scene(scene: Any) -> None:
+        apart = 0
+        for _ in range(TRIES):
+            exchanges = await scene.together(3)
+            rows = [row for each in exchanges for row in scene.ear.chunks[each.request]]
+            stamps = [row[1] for row in rows]
+            apart += {row[3] for row in rows} == {-1} and stamps == sorted(set(stamps))
+        assert apart > TRIES / 2, "the system puts some together"
+
+    play(segments(HEAD, [framed(b"one"), framed(b"two"), framed(b"three")]), scene)
 
 
 def test_messages_of_one_segment_have_its_stamp(play: Any) -> None:

@@ -63,7 +63,7 @@ class Http2Transport:
         self._by_session: dict[str, Link] | None = {} if settings.sticky else None
         self._reporting = self._soon = False
         self._unwritten: dict[Link, None] = {}
-        self.reader = chosen_reader()
+        self.reader = chosen_reader(shared=self.most_streams > 1)
         self.poller = Poller(loop, self.settle) if self.reader is None else ReaderPoller(loop, self.settle, self.reader)
         self._checking: asyncio.TimerHandle | None = None
 

@@ -27,9 +27,10 @@ log = logging.getLogger("aiperf.transports.kernel")
 Call = Callable[[], None]
 
 
-def chosen_reader() -> SocketReader | None:
+def chosen_reader(*, shared: bool = False) -> SocketReader | None:
     """The thread that reads, as ``AIPERF_READER`` says; None: the loop reads.
 
+    *shared*: requests share a connection, and segments of several are read one by one.
     ``auto``, the default, takes the thread wherever it can be had, and logs why where it can't; ``compiled`` demands it.
 
     Raises:
@@ -44,7 +45,7 @@ def chosen_reader() -> SocketReader | None:
     from aiperf_reader import ReaderError, SocketReader, stale_sources
 
     try:
-        reader = SocketReader.opened()
+        reader = SocketReader.opened(apart=shared)
     except ReaderError as error:
         if value == "compiled":
             raise ConfigError(f"{_VARIABLE} is compiled, and {error}; {_VARIABLE}=python reads without it") from None
