@@ -34,7 +34,8 @@ def slips(path: Path, *values: float) -> Merged:
 def loop(cpu_ns: int, wall_ns: int, *lags: int, in_phase: bool = True, shard: int = 0, **statistics: int) -> Any:
     """A LOOP frame's event: times and lags in ns, and counters by name."""
     value = {"lag_ns": list(lags), "cpu_ns": cpu_ns, "wall_ns": wall_ns, "in_phase": in_phase, "statistics": statistics}
-    value |= {name: statistics.pop(name) for name in ("encode_ns", "disk_ns", "waited_ns", "throttled_ns") if name in statistics}
+    own = "encode_ns", "disk_ns", "waited_ns", "throttled_ns"
+    value |= {name: statistics.pop(name) for name in own if name in statistics}
     return shard, journal.LOOP, value
 
 

@@ -152,8 +152,8 @@ def _cpu_limit(evidence: Evidence) -> Iterator[Finding]:
     if throttled_pct > THROTTLED_PCT:
         yield _suspect(
             "cpu_limit",
-            f"the CPU limit of this program's cgroup was used up for {min(100.0, throttled_pct):.0f} % of the time: the client stood"
-            " still until the next period; raise the limit, or leave it out and ask for CPU by a request alone",
+            f"the CPU limit of this program's cgroup was used up for {min(100.0, throttled_pct):.0f} % of the time: the client"
+            " stood still until the next period; raise the limit, or leave it out and ask for CPU by a request alone",
             {"throttled_pct": throttled_pct, "limit_pct": THROTTLED_PCT},
         )  # fmt: skip
 
