@@ -110,6 +110,10 @@ _CHILD = {"session_id": "c", "turns": [said()]}
         ),
         ([{"session_id": "a", "turns": [said(spawns=[{"children": ["c"], "join_at": 2}]), said()]}, _CHILD], "join_at 2"),
         (
+            [{"session_id": "a", "turns": [said(forks=[{"child": "c", "background": True, "join_at": 1}]), said()]}, _CHILD],
+            "unknown field `join_at` - at `$.turns[0].forks[0]`",
+        ),
+        (
             [{"session_id": "a", "turns": [said(forks=["c"])]}, {**_CHILD, "context_mode": "message_array_with_responses"}],
             "takes no history",
         ),
