@@ -211,8 +211,8 @@ class DriverContext(Struct, frozen=True):
     behind this one, None behind the last.
     notes: for each worker NOTES int64, 0 at the start of the run, which outlive phases and processes.  Every worker sees all,
     and writes its own.
-    tell: writes an object of JSON values into the journal; tables and verdicts read it (``Evidence.told``).  The ledger has all
-    turns of the trees of which a driver tells with the fields of :class:`~aiperf.sdk.trees.TreeBegin` and ``TreeEnd``.
+    tell: writes an object of JSON values into the journal; tables and verdicts read it (``Evidence.told``).  The ledger knows
+    of unsent turns by the fields of :class:`~aiperf.sdk.trees.TreeBegin` and ``TreeEnd``.
     give_up: ends the run, for the reason in a sentence.
     """
 

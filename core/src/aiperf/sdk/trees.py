@@ -107,20 +107,22 @@ class TreeOutline(Struct, frozen=True):
 class TreeBegin(Struct, frozen=True, tag_field="event", tag="tree"):
     """What a driver tells when a tree begins (``DriverContext.tell``), so that the ledger has each of its turns.
 
+    A driver whose trees all begin at their first turns need not tell: what has sent a request has begun.
+
     phase: under way.  session: number of the root's session.  entry: of the data set.
-    ahead: of each stream with turns to send, its number and the place of the first of them; turns before it are history.
-    lane: the driver's lane that holds the tree, -1 without lanes.
+    ahead: of each stream with turns to send, its number and the place of the first of them; turns before it are history.  None:
+    the tree begins at its first turn.  lane: the driver's lane that holds it, -1 without lanes.
     """
 
     phase: int
     session: int
     entry: int
-    ahead: tuple[tuple[int, int], ...]
+    ahead: tuple[tuple[int, int], ...] | None = None
     lane: int = -1
 
 
 class TreeEnd(Struct, frozen=True, tag_field="event", tag="tree_end"):
-    """What a driver tells when a tree sends nothing more.
+    """What a driver tells when a tree sends nothing more and has unsent turns.
 
     fates: of each stream with unsent turns, its number, the place of the first of them, and why: ``truncated``, the phase ended
     before; or another word of the driver, where the stream or the one that starts it had ended.

@@ -16,6 +16,7 @@ from aiperf.sdk.trees import Branch, TreeBuilder
 from aiperf_reducer_columns.report.report import report
 from aiperf_testing.journals import Recording, event
 from aiperf_testing.plans import sample_ref
+from msgspec.structs import replace
 
 COMMON: dict[str, Any] = {"schedule": "agentic_replay", "concurrency": 1, "entries": 1}
 PHASES = (
@@ -32,6 +33,8 @@ class Turns(BatchExporter):
     label, kind = "Turns", "turns.txt"
 
     def rows(self, batch: RecordBatch) -> bytes:
+        if "stream" not in batch.columns:  # arrivals that were never sent
+            return b""
         shown = [batch[name].astype(int).tolist() for name in ("phase", "session", "stream", "turn", "outcome")]
         names = batch.texts["conversation_id"]
         return b"".join(json.dumps(row).encode() + b"\n" for row in zip(*shown, names, strict=True))
@@ -50,8 +53,10 @@ class Made(Recording):
     count = 0
 
 
-def recording(path: Path) -> Made:
-    made = Made(path, phases=PHASES, exporters=(sample_ref("exporters", f"{__name__}:Turns"),))
+def recording(path: Path, phases: Sequence[PhasePlan] = PHASES, **facts: Any) -> Made:
+    ref = sample_ref("exporters", f"{__name__}:Turns")
+    made = Made(path, phases=tuple(phases), exporters=(ref,))
+    made.plan = replace(made.plan, plugins=replace(made.plan.plugins, facts={"drivers:burst": facts}))
     made.data_set(tree())
     journal.save_run(made.journal, made.plan, journal.load_run(made.journal)[1])
     made.phase("begin", 0, phase=WARMUP)
@@ -120,6 +125,32 @@ def test_a_tree_that_ended_in_warmup_stands_there(tmp_path: Path) -> None:
     sends(made, 1, 0, 1, 2, 3, 4)
     ends(made, 1, [])
     assert over(made) == [(WARMUP, 0, 1, 1, "child", "released")]
+
+
+@pytest.mark.parametrize("limits", [{"duration_ns": 10**9}, {"request_count": 9}, {"session_count": 2}])
+@pytest.mark.parametrize("trees", [True, False])
+def test_a_driver_of_whole_trees_tells_of_their_ends_alone(tmp_path: Path, trees: bool, limits: dict[str, Any]) -> None:
+    warmup = PhasePlan("warmup", "warmup", 0, "burst", duration_ns=1)
+    made = recording(tmp_path, (warmup, PhasePlan("profiling", "profiling", 1, "burst", **limits)), trees=trees)
+    sends(made, 0, 0, 1, phase=WARMUP)
+    made.phase("begin", 5, phase=MAIN)
+    sends(made, 0, 0, 1, 2, 3, 4)
+    sends(made, 1, 0, 3)
+    sends(made, 2, 0, 3)
+    ends(made, 1, [(0, 1, "truncated"), (1, 4, "failed")])
+    made.phase("end", S, phase=WARMUP)
+    made.flush(S)
+    made.phase("end", S, phase=MAIN)
+    made.ended(requests={})
+    report(made.directory)
+    rows = [json.loads(line) for part in sorted(made.journal.glob("part-*")) for line in part.read_text().splitlines()]
+    unsent = [(*row[:4], journal.OUTCOMES[row[4]]) for row in rows if row[4] in (journal.TRUNCATED, journal.RELEASED)]
+    found = {phase: [row[1:] for row in unsent if row[0] == phase] for phase in (WARMUP, MAIN)}
+    cut = [(0, 0, 2, "truncated"), (0, 1, 0, "truncated"), (0, 1, 1, "truncated")]
+    assert found[WARMUP] == (cut if trees else [])
+    one = [(1, 0, 1, "truncated"), (1, 0, 2, "truncated"), (1, 1, 1, "released")]
+    other = [(2, 0, 1, "truncated"), (2, 0, 2, "truncated"), (2, 1, 1, "truncated")]
+    assert found[MAIN] == (one + other if trees and "session_count" not in limits else [])
 
 
 def test_what_a_driver_tells_otherwise_is_left_out(tmp_path: Path) -> None:

@@ -177,10 +177,13 @@ class LaneTree:
             for branch in self.recording.streams[child].branches:
                 self._bury(branch.children)
 
-    def ahead(self) -> list[tuple[int, int]]:
-        """The streams that have something to send when the tree begins, each with its first place."""
+    def ahead(self) -> list[tuple[int, int]] | None:
+        """The streams that have something to send when the tree begins, each with its first place; None is all, from their
+        first turns."""
         cut = self.cut
-        first = {} if cut is None else cut.going | cut.primers
+        if cut is None:
+            return None
+        first = cut.going | cut.primers
         return [
             (stream, first.get(stream, one.first)) for stream, one in enumerate(self.recording.streams)
             if one.turns and stream not in self.history

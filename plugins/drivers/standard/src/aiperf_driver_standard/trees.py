@@ -8,7 +8,7 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic_ns
-from typing import Any, Protocol
+from typing import Protocol
 
 from aiperf.sdk.draws import uniform
 from aiperf.sdk.driver import DriverContext, Session, Timer
@@ -104,8 +104,6 @@ class Trees:
         if not streams:
             return False
         tree = self._trees[root.number] = _Tree(root, streams)
-        if self._tells:
-            self._tell("tree", root, entry=root.entry, ahead=[(at, one.first) for at, one in enumerate(streams) if one.turns])
         node = tree.nodes[0] = _Node(streams[0], root)
         tree.busy = 1
         now_ns = monotonic_ns()
@@ -294,12 +292,10 @@ class Trees:
         if tree.flying or (tree.busy > 0 and not self.stopped) or self._trees.get(tree.root.number) is not tree:
             return
         del self._trees[tree.root.number]
-        if self._tells:
-            self._tell("tree_end", tree.root, fates=list(_fates(tree, stopped=self.stopped)))
+        if self._tells and (fates := list(_fates(tree, stopped=self.stopped))):
+            about = {"event": "tree_end", "phase": self._context.phase.index, "session": tree.root.number}
+            self._context.tell({**about, "fates": fates})
         self._host.over(tree.root)
-
-    def _tell(self, event: str, root: Session, **more: Any) -> None:
-        self._context.tell({"event": event, "phase": self._context.phase.index, "session": root.number, **more})
 
 
 def _fates(tree: _Tree, *, stopped: bool) -> Iterator[tuple[int, int, str]]:

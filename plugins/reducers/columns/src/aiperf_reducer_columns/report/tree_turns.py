@@ -62,7 +62,14 @@ class TreeTurns:
             else:
                 self._ends[key] = one
         self._latest = max((value["phase"] for _, kind, value in events if kind == PHASE), default=0)
-        self._told = {one.phase for one in self._begins.values()} | {home for home, _ in self._begins}
+        begun = {one.phase for one in self._begins.values()} | {home for home, _ in self._begins}
+        self._untold = {phase.index for phase in plan.load.phases if phase.index not in begun and self._whole(phase)}
+        self._told = begun | self._untold
+
+    def _whole(self, phase: PhasePlan) -> bool:
+        """Whether the phase's driver begins trees at their first turns, and nothing plans how many."""
+        trees = bool(self._plan.plugins.fact("drivers", phase.driver, "trees"))
+        return trees and phase.session_count is None and phase.sessions_file is None and phase.home == phase.index
 
     def planned(self, phase: PhasePlan) -> int | None:
         """Number of the phase's planned arrivals; None where it depends on time or on the answers."""
@@ -85,11 +92,14 @@ class TreeTurns:
     def _unsent(self) -> dict[int, UnsentTurns]:
         """By phase, the turns that were not sent; phases without any are missing."""
         rows: defaultdict[int, list[tuple[Any, ...]]] = defaultdict(list)
-        sent = _sent(self._folders, self._begins.keys(), self._homes) if self._begins else {}
-        for key, begin in self._begins.items():
+        if not self._told:
+            return {}
+        sent = SentTurns.read(self._folders, self._homes)
+        begins = self._begins | {(one.phase, one.session): one for one in sent.partial(self._untold, self._planned)}
+        for key, begin in begins.items():
             end, streams = self._ends.get(key), self._planned.streams(begin.entry)
             phase = max(begin.phase, min(self._latest, key[0])) if end is None else end.phase
-            places, outcomes = self._rest(begin, end, streams, sent.get(key), phase)
+            places, outcomes = self._rest(begin, end, streams, sent.places(key), phase)
             if len(places):
                 count = len(places)
                 rows[phase].append(
@@ -98,39 +108,62 @@ class TreeTurns:
         return {phase: UnsentTurns(*map(np.concatenate, zip(*parts, strict=True))) for phase, parts in rows.items()}
 
     def _rest(
-        self, begin: TreeBegin, end: TreeEnd | None, streams: Sequence[Stream], sent: Ints | None, phase: int
+        self, begin: TreeBegin, end: TreeEnd | None, streams: Sequence[Stream], sent: Ints, phase: int
     ) -> tuple[Ints, Ints]:
         """The places of a tree's unsent turns, and their outcomes."""
         unsent = np.zeros(streams[-1].end if streams else 0, dtype=bool)
         outcomes = np.full(len(unsent), TRUNCATED if self._accounts_for(self._plan.load.phases[phase]) else UNKNOWN)
-        for stream, first in begin.ahead:
+        for stream, first in ((at, 0) for at in range(len(streams))) if begin.ahead is None else begin.ahead:
             if 0 <= stream < len(streams):
                 unsent[max(first, streams[stream].first) : streams[stream].end] = True
         for stream, first, why in () if end is None else end.fates:
             if 0 <= stream < len(streams):
                 outcome = TRUNCATED if why == OUTCOMES[TRUNCATED] else RELEASED
                 outcomes[max(first, streams[stream].first) : streams[stream].end] = outcome
-        if sent is not None:
-            unsent[sent[sent < len(unsent)]] = False
+        unsent[sent[sent < len(unsent)]] = False
         places = np.flatnonzero(unsent)
         return places, outcomes[places]
 
 
-def _sent(folders: Sequence[Path], keys: Collection[_Key], homes: Sequence[int]) -> dict[_Key, Ints]:
-    """The places of the turns that these trees have sent, in any phase."""
-    found: defaultdict[_Key, list[Ints]] = defaultdict(list)
-    for batch in chain.from_iterable(map(stored_batches, folders)):
-        if not batch.count:
-            continue
-        columns = batch.columns()
-        phases, sessions, turns = (columns[name].astype(np.int64) for name in ("phase", "session", "turn"))
-        order = np.lexsort((sessions, phases))
-        starts = np.flatnonzero(np.diff(phases[order], prepend=-1) | np.diff(sessions[order], prepend=-1))
-        for part in np.split(order, starts[1:]):
-            key = homes[int(phases[part[0]])], int(sessions[part[0]])
-            if key in keys:
-                found[key].append(turns[part])
-    return {key: np.concatenate(parts) for key, parts in found.items()}
+class SentTurns(NamedTuple):
+    """Turns of trees that were sent, in the order of the trees: the phase that numbers the tree's session, the number, the
+    entry and the place of each."""
+
+    home: Ints
+    session: Ints
+    entry: Ints
+    place: Ints
+
+    @classmethod
+    def read(cls, folders: Sequence[Path], homes: Sequence[int]) -> SentTurns:
+        """Read the stored requests.  *homes*: of each phase, the one that numbers its sessions."""
+        parts: list[list[Ints]] = [[np.empty(0, dtype=np.int64)] for _ in cls._fields]
+        for batch in chain.from_iterable(map(stored_batches, folders)):
+            if batch.count:
+                columns = batch.columns()
+                for part, name in zip(parts, ("phase", "session", "entry", "turn"), strict=True):
+                    part.append(columns[name].astype(np.int64))
+        phase, session, entry, place = map(np.concatenate, parts)
+        home = np.array(homes, dtype=np.int64)[phase]
+        order = np.lexsort((session, home))
+        return cls(home[order], session[order], entry[order], place[order])
+
+    def places(self, key: _Key) -> Ints:
+        """The places of a tree's turns."""
+        begin, end = np.searchsorted(self.home, key[0], "left"), np.searchsorted(self.home, key[0], "right")
+        of = self.session[begin:end]
+        first, last = np.searchsorted(of, key[1], "left"), np.searchsorted(of, key[1], "right")
+        return self.place[begin + first : begin + last]
+
+    def partial(self, phases: Collection[int], planned: PlannedTrees) -> Iterator[TreeBegin]:
+        """The trees of these phases of which turns are missing."""
+        rows = np.flatnonzero(np.isin(self.home, list(phases)))
+        keys = np.stack([self.home[rows], self.session[rows], self.entry[rows]])
+        trees, counts = np.unique(keys, axis=1, return_counts=True)
+        turns = {entry: streams[-1].end for entry in set(trees[2].tolist()) if (streams := planned.streams(entry))}
+        for (home, session, entry), count in zip(trees.T.tolist(), counts.tolist(), strict=True):
+            if count < turns.get(entry, 0):
+                yield TreeBegin(home, session, entry)
 
 
 def _batch(turns: UnsentTurns, phase: int, plan: Plan, store: Store) -> RecordBatch:
