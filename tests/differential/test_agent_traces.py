@@ -64,6 +64,13 @@ def written(form: str, folder: Path) -> Path:
     return folder
 
 
+def vocabulary(folder: Path) -> Path:
+    """The folder as tiktoken's cache with the vocabulary, which the reference's built-in tokenizer asks for."""
+    tokens = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks().items())
+    (folder / hashlib.sha1(VOCABULARY.encode()).hexdigest()).write_bytes(tokens)
+    return folder
+
+
 @pytest.fixture(
     scope="module", ids=" ".join, params=[
         (program, form, options) for program in PROGRAMS for form in FORMATS for options in OPTIONS
@@ -74,9 +81,7 @@ def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """What the reference and we make of the corpus."""
     program, form, options = request.param
     words, fields = OPTIONS[options]
-    source, cache = written(form, tmp_path_factory.mktemp("traces")), tmp_path_factory.mktemp("tiktoken")
-    vocabulary = b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks().items())
-    (cache / hashlib.sha1(VOCABULARY.encode()).hexdigest()).write_bytes(vocabulary)
+    source, cache = written(form, tmp_path_factory.mktemp("traces")), vocabulary(tmp_path_factory.mktemp("tiktoken"))
     given = [*WORDS, "--input-file", str(source), "--custom-dataset-type", form, *words]
     env = {**os.environ, "TIKTOKEN_CACHE_DIR": str(cache), "AIPERF_DATASET_WEKA_PARALLEL_WORKERS": "1"}
     script = Path(__file__).with_name("reference_trees.py")

@@ -65,6 +65,8 @@ class Stream(Struct, frozen=True, omit_defaults=True):
     starts others.
     parent: number of the stream that starts it, -1 for the root.  depth: 0 for the root, its parent's + 1 for others.
     before: started before its parent's first turn, so that no request of the parent comes before it.
+    scope: streams with the same one keep the order of the record among each other, where lanes replay it: the number of the
+    first of them.
     """
 
     id: str
@@ -74,6 +76,7 @@ class Stream(Struct, frozen=True, omit_defaults=True):
     parent: int = -1
     depth: int = 0
     before: bool = False
+    scope: int = 0
 
     @property
     def end(self) -> int:
@@ -174,6 +177,8 @@ def faults(streams: Sequence[Stream], turns: int) -> Iterator[str]:
             yield f"{name} begins at turn {stream.first}, and the streams before it end at {place}"
             return
         place = stream.end
+        if not 0 <= stream.scope <= number:
+            yield f"the scope of {name} is {stream.scope}; it is the number of a stream from 0 to {number}"
         for at, branch in enumerate(stream.branches):
             yield from (f"branch {at} of {name}: {fault}" for fault in _branch_faults(stream, branch, at))
             for child in branch.children:
@@ -251,10 +256,12 @@ class TreeBuilder:
         self._turns: list[int] = []
         self._branches: list[list[Branch]] = []
         self._parents: list[int] = []
+        self._scopes: list[int] = []
 
-    def stream(self, identity: str, turns: int) -> int:
+    def stream(self, identity: str, turns: int, scope: int = 0) -> int:
         """Add a stream with so many turns; its number.  A parent is added before its children."""
         self._ids.append(identity)
+        self._scopes.append(scope)
         self._turns.append(turns)
         self._branches.append([])
         self._parents.append(-1)
@@ -277,7 +284,8 @@ class TreeBuilder:
             before = parent >= 0 and any(
                 number in branch.children and branch.after is None for branch in self._branches[parent]
             )
-            made.append(Stream(identity, first, self._turns[number], tuple(self._branches[number]), parent, depth, before))
+            branches, scope = tuple(self._branches[number]), self._scopes[number]
+            made.append(Stream(identity, first, self._turns[number], branches, parent, depth, before, scope))
             first += self._turns[number]
         return tuple(made)
 

@@ -52,8 +52,10 @@ class Replay:
         if len(plan.agents) == 1:
             return ()
         builder = TreeBuilder()
-        for agent in plan.agents:
-            builder.stream(agent.id, len(agent.turns))
+        scopes: dict[int, int] = {}  # a subagent and its workers keep their order apart from the root and its workers
+        for number, agent in enumerate(plan.agents):
+            scope = scopes.setdefault(agent.outer, number) if agent.kind == SUBAGENT else 0
+            builder.stream(agent.id, len(agent.turns), scope)
         for start in plan.starts:
             offsets: list[float] = []
             if not self._ignores_times:

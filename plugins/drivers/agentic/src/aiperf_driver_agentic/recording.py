@@ -30,15 +30,15 @@ class Recording:
     def ended_before(self, stream: int, place: int) -> tuple[tuple[int, int], ...]:
         """The requests of other streams that had to return before the one at *place* left: their streams and places.
 
-        Of each other stream it is the latest request that began before this one and had ended by then.  One that ended before
-        another of these began is left out, because that one has waited for it.
+        Of each other stream of its scope it is the latest request that began before this one and had ended by then.  One that
+        ended before another of these began is left out, because that one has waited for it.
         """
         if self.times is None:
             return ()
-        start_ns = self.times[place][0]
+        start_ns, scope = self.times[place][0], self.streams[stream].scope
         latest = [
-            (other, last) for other in range(len(self.streams))
-            if other != stream and (last := self._latest(other, start_ns)) is not None
+            (other, last) for other, one in enumerate(self.streams)
+            if other != stream and one.scope == scope and (last := self._latest(other, start_ns)) is not None
         ]  # fmt: skip
         times = self.times
         begun_ns = max((times[last][0] for _, last in latest), default=0)
