@@ -117,6 +117,12 @@ def test_a_fault_is_this_status(fault: str, code: str, outcome: str, simulator: 
     assert status_of(simulator)[1] == outcome
 
 
+def test_a_single_answer_may_be_marked_as_compressed(channel: Any) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        infer(channel, request(), metadata=[("x-simulate", "compressed=identity")])
+    assert caught.value.code().name == "INTERNAL" and "content-type" not in caught.value.details()
+
+
 def test_a_call_may_end_without_status(channel: Any) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         [*streamed(channel, request(), metadata=[("x-simulate", "no_done")])]

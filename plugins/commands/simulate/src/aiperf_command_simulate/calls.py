@@ -105,6 +105,8 @@ class Call:
         kind = headers.get("Content-Type", CONTENT_TYPE)
         if kind.startswith("text/"):
             self._status = None
+        else:
+            kind = CONTENT_TYPE  # a dialect has the type of its answers over HTTP
         encoding = headers.get("grpc-encoding")
         if encoding is not None or kind.startswith("text/"):
             fields = [(":status", "200"), ("content-type", kind)]

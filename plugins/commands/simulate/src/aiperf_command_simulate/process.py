@@ -75,7 +75,12 @@ async def _serve(scenario: ServerScenario, sock: socket.socket, local: socket.so
         listeners.append(await loop.create_unix_server(lambda: Front(server), sock=local, backlog=4096))
     host, port = sock.getsockname()[:2]
     scheme = "https" if scenario.tls else "http"
-    print(f"simulator: listening on {scheme}://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+    addresses = [f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"]
+    if local is not None:
+        addresses.append(f"unix://{local.getsockname()}")
+    # In one piece: who waits for the first line may close the pipe behind it.
+    sys.stdout.write("".join(f"simulator: listening on {address}\n" for address in addresses))
+    sys.stdout.flush()
     # What is here now stays: collections needn't look at it, and pause the engine less often.
     gc.collect()
     gc.freeze()
