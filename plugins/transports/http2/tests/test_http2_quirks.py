@@ -125,6 +125,10 @@ BAD_ANSWERS: dict[str, tuple[Callable[[Http2Stream], bytes], str, int | None]] =
         lambda s: head(s, literal(":status", "200") + literal("content-type", "text/html")) + data(s, b"<p>", f.END_STREAM),
         "not of gRPC", None,
     ),
+    "not of gRPC, with a status": (
+        lambda s: head(s, literal(":status", "200") + literal("content-type", "application/json")) + data(s, b"{}") + tail(s),
+        "not of gRPC", None,
+    ),
     "a reset": (lambda s: head(s) + reset(s, f.INTERNAL_ERROR), "INTERNAL_ERROR", None),
     "HTTP/1.1 wanted": (lambda s: reset(s, f.HTTP_1_1_REQUIRED), "HTTP/1.1", None),
     "refused twice": (lambda s: reset(s, f.REFUSED_STREAM), "REFUSED_STREAM", None),

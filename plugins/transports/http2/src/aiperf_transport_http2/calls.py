@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aiperf_transport_http2.link import Link
     from aiperf_transport_http2.requests import Http2Head
 
+_NOT_GRPC = ErrorDetails("the answer is not of gRPC, by its content type", type="InvalidGrpcAnswer")
 _TAIL_BYTES = 64
 """The end of a stream that is kept, to see its end marker."""
 
@@ -156,6 +157,8 @@ class Call:
             transport.sink.trailers(self.exchange, status.fields)
         if status.error is None and self._messages is not None and self._messages.cut:
             return ErrorDetails("the answer ends inside a message", type="BadMessage")
+        if status.error is None and not self._framed and self.exchange.bytes_received and self.exchange.status < 300:
+            return _NOT_GRPC
         return status.error
 
     def ended(self) -> ErrorDetails | None:
@@ -170,7 +173,7 @@ class Call:
         if self._whole or exchange.status >= 300:
             return None  # the status of HTTP says what is wrong
         if not self._framed:
-            return ErrorDetails("the answer is not of gRPC, by its content type", type="InvalidGrpcAnswer")
+            return _NOT_GRPC
         return _no_status("")
 
 
