@@ -23,22 +23,22 @@ FAULTS = {
 
 def test_each_failure_of_a_call_has_its_name(tmp_path: Path, simulator: Simulator) -> None:
     rows = [{"messages": [{"text": "a b c"}], "metadata": {"x-simulate": fault}} for fault in FAULTS]
-    rows.append({"messages": [{"text": "a b c"}], "metadata": {}})
+    rows += [{"messages": [{"text": text}], "metadata": {}} for text in ("a b c", "")]  # the latter has no answer message
     (tmp_path / "calls.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     done = Program(tmp_path)(
         "profile", "-m", "m", "-u", simulator.url.removeprefix("http://"), "--endpoint-type", "dynamic_grpc", "--grpc-method",
         "aiperf.simulate.Echo/Down", "--input-file", tmp_path / "calls.jsonl", "--request-count", len(rows), "--ui", "none",
         "--dataset-sampling-strategy", "sequential",
     )  # fmt: skip
-    assert (done.code, "8 of 9 requests failed" in done.err) == (1, True), done.err
+    assert (done.code, "8 of 10 requests failed" in done.err) == (1, True), done.err
     told = [
         (each["count"], each["error_details"].get("code"), each["error_details"]["type"], each["error_details"]["message"])
         for each in done.json()["error_summary"]
     ]
     expected = list(FAULTS.values())
     assert sorted(told, key=str) == sorted({(expected.count(each), *each) for each in expected}, key=str)
-    assert done.json()["request_count"]["avg"] == 1
-    assert done.json()["outcomes"] == {"completed": 1, "failed": 2, "cut": 6}  # a call that is refused never began
+    assert done.json()["request_count"]["avg"] == done.json()["request_latency"]["count"] == 2
+    assert done.json()["outcomes"] == {"completed": 2, "failed": 2, "cut": 6}  # a call that is refused never began
     outcomes = [row["outcome"] for row in simulator.truth()["requests"]]
     for outcome, count in {"cut": 1, "reset": 1, "failed": 1, "refused": 1, "error said in-band": 1}.items():
         assert outcomes.count(outcome) == count, outcomes

@@ -41,6 +41,7 @@ from aiperf_reducer_columns.statistics.phase_counts import CLIENT_LIMIT, CUT, EM
 
 log = logging.getLogger("aiperf.reducer")
 
+_ENDED = journal.DONE_FIELDS.index("ended_ns")
 _CACHED_TEXTS, _CACHED_CHARACTERS = 4096, 2048
 """How many texts, of which length at most, have their counts remembered."""
 
@@ -240,7 +241,9 @@ class RowMaker:
             answer = Answer(whole=not flags & STREAMED)  # an event stream may end without any event
         trailers = request.texts.get("trailers")
         if trailers is not None and 200 <= status < 300:
-            at_ns = reads[-1][0] if reads else ack - self._zero_ns
+            at_ns = reads[-1][0] if reads else (request.done[_ENDED] or ack) - self._zero_ns
+            if not reads and ending == journal.COMPLETED:  # a call without messages: its status is all of the answer
+                read_trailers(answer, self._endpoint.reader().close, at_ns)
             read_trailers(answer, lambda: self._endpoint.trailers(_joined(trailers)), at_ns)
         if HIDDEN in answer.reasoning:
             answer.reasoning = answer.reasoning.replace(HIDDEN, "")
