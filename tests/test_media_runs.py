@@ -192,5 +192,7 @@ def test_each_way_a_job_can_fail_has_its_error(tmp_path: Path) -> None:
     assert len(wanted) == 5, "each way came"
     codes = {record["error"]["type"]: record["error"].get("code") for record in records if record.get("error")}
     assert (codes["VideoGenerationError"], codes["Not Found"]) == (500, 404)
+    (lost,) = (warning for warning in done.json()["warnings"] if "(404)" in warning)
+    assert "doesn't find a job that it has begun, or its file" in lost
     assert done.json()["video_inference_time"]["avg"] == 150
     assert "known by polling" in " ".join(done.out.split())

@@ -340,6 +340,8 @@ class Delta(Struct, frozen=True, gc=False):
         return bool(self.text or self.reasoning or self.tool or self.items)
 
 
+LATER = "a later exchange"
+"""The cause of a failure behind a good answer of the same request: of a poll, or of a file."""
 STILL_COMING = "the answer was still coming"
 """The cause of a timeout that ended an answer between its bytes."""
 
@@ -414,6 +416,6 @@ def asks_several(body: object) -> bool:
 
 
 __all__ = [
-    "HIDDEN", "LENGTH_FIELDS", "REFUSAL", "REFUSED", "STILL_COMING", "Answers", "Conversation", "Delta", "ErrorDetails",
-    "HttpRequest", "Media", "Message", "Part", "ToolCall", "Turn", "asks_several", "join_url", "names",
+    "HIDDEN", "LATER", "LENGTH_FIELDS", "REFUSAL", "REFUSED", "STILL_COMING", "Answers", "Conversation", "Delta",
+    "ErrorDetails", "HttpRequest", "Media", "Message", "Part", "ToolCall", "Turn", "asks_several", "join_url", "names",
 ]  # fmt: skip

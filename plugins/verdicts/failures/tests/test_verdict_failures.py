@@ -6,8 +6,8 @@ import json
 
 import pytest
 from aiperf import ErrorDetails
-from aiperf.sdk.model import STILL_COMING
-from aiperf.sdk.summary import Arrivals, ErrorCount, Quantiles, UrlSummary
+from aiperf.sdk.model import LATER, STILL_COMING
+from aiperf.sdk.summary import Arrivals, ErrorCount, UrlSummary
 from aiperf.sdk.transport import REFUSED
 from aiperf.sdk.verdict import ErrorSeen
 from aiperf.testing import sample_evidence
@@ -53,6 +53,7 @@ def api_error(message: str, code: str) -> str:
         (seen('{"detail": "Not Found"}', 404), "no_route", "--endpoint gives another path; it says: Not Found"),
         (seen("", 405), "no_route", "(405)"),
         (seen("nothing here", 501, kind="UNIMPLEMENTED"), "no_method", "has no method"),
+        (seen("the answer ends without grpc-status", 500, kind="InvalidGrpcAnswer"), "not_grpc", "is this its gRPC port?"),
         (seen("Request for unknown model: 'm' is not found"), "unknown_model", "no model"),
         (seen(api_error("The model does not support Embeddings API", "400"), 400), "other_task", "--endpoint-type"),
         (seen("The model does not support Chat Completions API", 404), "other_task", "it says: The model does not support"),
@@ -224,14 +225,18 @@ def test_a_part_of_the_failures_is_counted_and_one_cause_is_told_once() -> None:
     assert finding.numbers == {"requests": 5, "failed": 12}
 
 
-@pytest.mark.parametrize(("polled", "words"), [
-    (Quantiles(p50=100, p99=110, max=120), "doesn't find a job or its file (404)"), (None, "its base address"),
+@pytest.mark.parametrize(("cause", "kind", "words"), [
+    (LATER, "lost_job", "doesn't find a job that it has begun, or its file (404)"), (None, "no_route", "its base address"),
 ])  # fmt: skip
-def test_a_lost_job_is_no_wrong_address(polled: Quantiles | None, words: str) -> None:
-    evidence = sample_evidence(errors=(seen("no such job", 404, 3),))
-    measurement = replace(evidence.summary.measurement, poll_gap_ms=polled)
-    (finding,) = Failures().judge(replace(evidence, summary=replace(evidence.summary, measurement=measurement)))
-    assert words in finding.sentence and finding.sentence.endswith("it says: no such job")
+def test_a_lost_job_is_no_wrong_address(cause: str | None, kind: str, words: str) -> None:
+    (finding,) = Failures().judge(sample_evidence(errors=(seen("no such job", 404, 3, cause),)))
+    assert finding.kind == kind and words in finding.sentence and finding.sentence.endswith("it says: no such job")
+
+
+def test_a_poll_that_breaks_off_tells_nothing_of_tls() -> None:
+    said = "the server closed the connection before a whole answer was in"
+    (begun,) = Failures().judge(sample_evidence(errors=(seen(said, cause=LATER),)))
+    assert "in a poll or a download" in begun.sentence and "TLS" not in begun.sentence
 
 
 def test_what_a_server_says_is_shortened_and_pages_are_left_out() -> None:

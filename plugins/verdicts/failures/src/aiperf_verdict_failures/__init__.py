@@ -9,7 +9,7 @@ from aiperf.sdk.plan import Plan
 from aiperf.sdk.redaction import without_secrets
 from aiperf.sdk.verdict import LIKELY, Look
 
-from aiperf_verdict_failures.causes import cause_of, lost_job
+from aiperf_verdict_failures.causes import cause_of
 
 SCOPE = "failed requests"
 MOST = 0.5
@@ -37,8 +37,6 @@ class Failures(Verdict[None]):
         for kind, error in firsts.items():
             plan = _narrowed(evidence.plan, urls[kind])
             _, sentence = cause_of(error, plan, evidence.looks)
-            if kind == "no_route" and evidence.summary.measurement.poll_gap_ms is not None:
-                sentence = lost_job(error, plan)
             everything = counts[kind] == failed and not evidence.summary.valid
             share = "" if everything else f"{counts[kind]:,} of {failed:,} failed requests: "
             numbers: dict[str, int | float] = {"requests": counts[kind], "failed": failed}

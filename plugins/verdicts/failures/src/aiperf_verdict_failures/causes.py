@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from urllib.parse import urljoin, urlsplit
 
 from aiperf import ErrorDetails
-from aiperf.sdk.model import STILL_COMING, join_url, names
+from aiperf.sdk.model import LATER, STILL_COMING, join_url, names
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.transport import NO_TLS, REFUSED, UNIX
 
@@ -22,7 +22,7 @@ class _Rule(NamedTuple):
     """A known cause.
 
     codes: statuses; () is any, no status included.  text: a pattern that what was said must have.  type: of the error; "" is
-    any.
+    any.  cause: of the error; "" is any.
     """
 
     kind: str
@@ -30,6 +30,7 @@ class _Rule(NamedTuple):
     text: str
     sentence: Callable[[ErrorDetails, Plan], str]
     type: str = ""
+    cause: str = ""
 
 
 def _urls(plan: Plan) -> str:
@@ -83,19 +84,23 @@ def _route(error: ErrorDetails, plan: Plan) -> str:
     )
 
 
-def lost_job(error: ErrorDetails, plan: Plan) -> str:
-    """The sentence for a 404 in a run where jobs of other requests were found: the address is right."""
+def _lost_job(error: ErrorDetails, plan: Plan) -> str:
     return (
-        f"the server at {_urls(plan)} doesn't find a job or its file ({error.code}), and finds those of other requests: its own"
-        f" log says why{said(error)}"
+        f"the server at {_urls(plan)} doesn't find a job that it has begun, or its file ({error.code}): its own log says"
+        f" why{said(error)}"
     )
 
 
 def _no_method(error: ErrorDetails, plan: Plan) -> str:
+    method = f" {plan.target.path}" if plan.target.path else ", or no such service,"
     return (
-        f"the server at {_urls(plan)} has no method {_place(plan)} (UNIMPLEMENTED): is this the port of that service, and"
+        f"the server at {_urls(plan)} has no method{method} (UNIMPLEMENTED): is this the port of that service, and"
         f" --endpoint-type what it speaks?{said(error)}"
     )
+
+
+def _not_grpc(error: ErrorDetails, plan: Plan) -> str:
+    return f"the server at {_urls(plan)} answers otherwise than gRPC asks: is this its gRPC port? ({error.message})"
 
 
 def _other_task(error: ErrorDetails, plan: Plan) -> str:
@@ -175,6 +180,8 @@ def _late(error: ErrorDetails, plan: Plan) -> str:
 
 
 def _closed(error: ErrorDetails, plan: Plan) -> str:
+    if error.cause == LATER:
+        return f"the server at {_urls(plan)} closes connections in a poll or a download: its own log says why"
     return (
         f"the server at {_urls(plan)} closes connections without a whole answer: its own log says why{_other_scheme(plan)}"
     )
@@ -355,8 +362,10 @@ _RULES = (
     _Rule("other_task", (400, 404, 405, 501), _TASK, _other_task),
     _Rule("unknown_model", (400, 404, 422), _MODEL, _model),
     _Rule("unknown_model", (), r"^Request for unknown model: ", _model),  # in a stream of Triton
+    _Rule("lost_job", (404, 410), "", _lost_job, cause=LATER),
     _Rule("no_route", (404, 405), "", _route, type="^(?!NOT_FOUND)"),
     _Rule("no_method", (501,), "", _no_method, type="^UNIMPLEMENTED$"),
+    _Rule("not_grpc", (), "", _not_grpc, type="^InvalidGrpcAnswer$"),
     _Rule("too_large", (413,), "", _large),
     _Rule("rate_limited", (429,), "", _limited),
     _Rule("unknown_authority", (), r"(?i)self[- ]signed certificate|unable to get (local )?issuer", _certificate),
@@ -397,6 +406,8 @@ def cause_of(error: ErrorDetails, plan: Plan, looks: Mapping[str, str] | None = 
     words = told(error.message)
     for rule in _RULES:
         if rule.codes and error.code not in rule.codes:
+            continue
+        if rule.cause and error.cause != rule.cause:
             continue
         if re.search(rule.text, words) and re.search(rule.type, error.type or ""):
             return rule.kind, _with_looks(rule.kind, rule.sentence(error, plan), error, plan, looks or {})

@@ -9,7 +9,7 @@ import msgspec
 from aiperf.parts import journal
 from aiperf.parts.segments import JournalRequest
 from aiperf.sdk.errors import ENDPOINT_ERROR
-from aiperf.sdk.model import STILL_COMING, ErrorDetails
+from aiperf.sdk.model import LATER, STILL_COMING, ErrorDetails
 from aiperf.sdk.redaction import scrubbed
 
 from aiperf_reducer_columns.reduce.answer import Answer
@@ -56,12 +56,13 @@ class RequestErrors:
         error, head = request.texts.get("error"), request.texts.get("head")
         if error is not None:
             details = msgspec.convert(error, ErrorDetails)
-            late = details.type == "TimeoutError" and self._was_coming(request)
-            return msgspec.structs.replace(details, cause=STILL_COMING) if late else details
+            if details.type == "TimeoutError":
+                return msgspec.structs.replace(details, cause=STILL_COMING) if self._was_coming(request) else details
+            return msgspec.structs.replace(details, cause=details.cause or _later(request))
         body = self.scrubbed(said_in(b"".join(read[3] for read in request.reads), head))
         body = " ".join(filter(None, (redirect_of(status, head), body)))
         kind = f"HTTP {status}" if head is None else head["reason"]
-        return ErrorDetails(_shortened(body), type=kind, code=status or None)
+        return ErrorDetails(_shortened(body), type=kind, code=status or None, cause=_later(request))
 
     def _was_coming(self, request: JournalRequest) -> bool:
         """Whether bytes of the answer came in the last tenth of the request's time."""
@@ -71,6 +72,11 @@ class RequestErrors:
     def scrubbed(self, text: str) -> str:
         """A text of the server without secrets."""
         return scrubbed(text, self._secret_texts)
+
+
+def _later(request: JournalRequest) -> str | None:
+    """LATER where the exchange that failed was not the request's first."""
+    return LATER if len(request.texts.get("legs", ())) > 1 else None
 
 
 def _end_of(answer: Answer) -> str:
