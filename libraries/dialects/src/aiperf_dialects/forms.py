@@ -10,7 +10,7 @@ from aiperf import HttpRequest, Media, Turn
 from aiperf.sdk.media import media_bytes
 from aiperf.sdk.multipart import FilePart, multipart
 
-log = logging.getLogger(__name__)
+log = logging.getLogger(f"aiperf.{__name__}")
 
 PNG_8X8 = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAD0lEQVR42mP4jwMwDC0JALoev0GJ6La7AAAAAElFTkSuQmCC"
@@ -40,7 +40,7 @@ class FormFields:
     ) -> HttpRequest:
         """The request of *fields*, the turn's extra fields over them, and *files*.  A field with None is left out."""
         extra = {name: value for name, value in turn.extra.items() if name not in self._reserved}
-        for name in turn.extra.keys() - extra.keys() - self._told:
+        for name in sorted(turn.extra.keys() - extra.keys() - self._told):
             self._told.add(name)
             log.warning("%s: the extra input %r is ignored: that field of the form is made of the row", self._dialect, name)
         form = multipart({**fields, **extra}, files)

@@ -47,7 +47,8 @@ class ImageEdit(Endpoint):
             fields["stream"] = True
         images, remote = turn.media, [media for media in turn.media if media.value.startswith(_REMOTE)]
         if not images and turn.payload is None:
-            raise BadDataset("image_edit needs an image, and the turn has none", "give each row one image")
+            hint = "give each row one image, or make them with --image-width-mean and --image-height-mean"
+            raise BadDataset("image_edit needs an image, and the turn has none", hint)
         if remote and len(images) > 1:
             raise BadDataset("image_edit takes one URL or several files, and the turn has a URL beside other images")
         if remote:
