@@ -12,7 +12,7 @@ PROJECTS := constraints.txt pyproject.toml suite/contents.py $(addsuffix /pyproj
   $(wildcard libraries/*/src/*/*.[ch])
 SOURCES := $(addsuffix /src,$(PACKAGES))
 
-.PHONY: install demo test test-real programs isolated nightly differential check bench messages walks vendor dist wheelhouse clean
+.PHONY: install demo test test-real programs isolated nightly differential check bench messages pictures walks vendor dist wheelhouse clean
 
 install: $(VENV)/.installed
 	@echo "$(VENV) is ready; next: . $(BIN)/activate"
@@ -77,6 +77,10 @@ check: $(VENV)/.installed-tests
 # docs/troubleshooting.md, from what the program says.
 messages: $(VENV)/.installed-tests
 	@$(BIN)/python tests/messages.py
+
+# docs/pictures/, from a simulated run and a simulated study: one minute.
+pictures: $(VENV)/.installed-tests
+	@$(BIN)/python tests/pictures.py
 
 # What others wrote for pages, by npm, with the hashes of its pins.json.
 vendor:

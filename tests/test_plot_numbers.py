@@ -436,3 +436,14 @@ def test_the_page_tells_what_to_read_in_every_picture() -> None:
     mine = {row.name for row in Registry.discover().all("plots") if row.package.startswith("aiperf-plot-")}
     page = (Path(__file__).parent.parent / "docs" / "pictures.md").read_text()
     assert [name for name in sorted(mine) if f"`{name}`" not in page] == []
+
+
+def test_the_page_shows_every_installed_picture() -> None:
+    mine = {row.name for row in Registry.discover().all("plots") if row.package.startswith("aiperf-plot-")}
+    docs = Path(__file__).parent.parent / "docs"
+    files = {path.stem: path for path in (docs / "pictures").iterdir()}
+    assert files.keys() == mine, "make pictures draws them"
+    page = (docs / "pictures.md").read_text()
+    assert [name for name in sorted(mine) if f"![{name}](pictures/{name}.png)" not in page] == []
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in files.values())
+    assert sum(path.stat().st_size for path in files.values()) < 1_500_000
