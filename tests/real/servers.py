@@ -323,7 +323,10 @@ def fetch(url: str, body: bytes | None = None) -> str:
         path, end, asked = url.removeprefix("unix://").partition(".sock")
         with contextlib.closing(_Local(path + end)) as local:
             local.request("GET", asked)
-            return local.getresponse().read().decode()
+            response = local.getresponse()
+            if response.status >= 400:  # as urllib does: llama.cpp answers 503 while it loads its model
+                raise OSError(f"{url}: HTTP {response.status}")
+            return response.read().decode()
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
         text: str = answer.read().decode()
