@@ -258,6 +258,15 @@ def test_the_cuts_are_those_of_the_specification(monkeypatch: pytest.MonkeyPatch
     assert [each["cut"][1] for each in begun] == [[0], [0, 1]]
 
 
+@pytest.mark.parametrize("takes_s", [0.3, 3.5])
+def test_a_child_that_overlapped_its_spawning_turn_begins_beside_it(monkeypatch: pytest.MonkeyPatch, takes_s: float) -> None:
+    traces = [trace("a", [0, 10, 20], [(0, 1, [2]), (0, 2, [6.5])], took_s=5)]
+    world = World(monkeypatch, traces, AgenticOptions(), lanes=1, answer=lambda _: (takes_s, "good"))
+    assert sorted(whens(world.run(skip_warmup=True, for_s=5), 1)) == [
+        (0.0, "a", 0, 0), *sorted([(2.0, "a", 1, 0), (takes_s, "a", 2, 0)]),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_each_tree_is_the_same_on_any_number_of_workers(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     def trees(count: int) -> dict[tuple[int, str], list[tuple[int, int, int]]]:

@@ -187,6 +187,8 @@ class AgenticDriver(Driver[AgenticOptions]):
         self.send(session, n, due_ns, held_ns)
         if self.warmup is not None:
             self.warmup.sent(self.grove.of(session)[0])
+        if not (self.warmup is not None and self.warmup.priming):
+            self.grove.left(node, monotonic_ns())
 
     # Ends
 

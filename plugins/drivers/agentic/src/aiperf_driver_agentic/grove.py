@@ -130,6 +130,17 @@ class Grove:
             self.step(node, at_ns)
         self.settle(lane, tree, at_ns)
 
+    def left(self, node: Node, at_ns: int) -> None:
+        """The root's request has left at *at_ns*: branches that began before its recorded end begin at their distance."""
+        tree, times = node.tree, node.tree.recording.times
+        if times is None or node.number:
+            return
+        start_ns, end_ns = times[node.place]
+        for number in tree.branches_within(node, node.place - node.stream.first, end_ns):
+            begun_ms = node.stream.branches[number].start_ms or 0.0
+            wait_ns = 0 if self._driver.warmup is not None else max(0, round(begun_ms * MS) - start_ns)
+            self._begin_branch(node, number, at_ns + wait_ns)
+
     def step(self, node: Node, at_ns: int) -> None:
         """The node's request has returned at *at_ns*: its branches begin, and the next turn is due."""
         tree, turn = node.tree, node.place - node.stream.first

@@ -140,6 +140,15 @@ class LaneTree:
             if branch.after == turn and node.left[number] == _NOT_BEGUN and self._begin(node, number)
         ]  # fmt: skip
 
+    def branches_within(self, node: Node, turn: int, end_ns: int) -> list[int]:
+        """The branches of the node's *turn* that were recorded to begin before *end_ns*, when that turn ended; they have begun
+        then.  Forks need the answer, and wait for it."""
+        return [
+            number for number, branch in enumerate(node.stream.branches)
+            if branch.after == turn and branch.start_ms is not None and branch.start_ms * MS < end_ns and not branch.forks
+            and node.left[number] == _NOT_BEGUN and self._begin(node, number)
+        ]  # fmt: skip
+
     def end(self, node: Node, fate: Fate) -> list[int]:
         """The stream sends nothing more: who joins it has one child less to wait for.
 
