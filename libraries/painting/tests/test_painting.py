@@ -158,3 +158,17 @@ def test_a_spike_among_a_million_points_is_in_the_picture(tmp_path: Path) -> Non
     drawn = drawn_texts(picture(figure, tmp_path / "a.svg", theme="light"))
     assert "50" in drawn, "the axis reaches to the spike"
     assert any("of 1,000,000 (a)" in text for text in drawn)
+
+
+def test_a_small_picture_has_its_whole_label_and_half_the_names(tmp_path: Path) -> None:
+    y = Axis("requests per second that meet all objectives, of those that were asked for")
+    many = tuple(PlotSeries(f"a run with a long name {number}", TWO, TWO) for number in range(40))
+    words = Figure("Goodput", Axis("load"), y, many)
+    small, large = tmp_path / "small.svg", tmp_path / "large.svg"
+    picture(words, small, theme="light", size=Size(600, 300))
+    picture(words, large, theme="light")
+    texts = [drawn_texts(path) for path in (small, large)]
+    first, whole = (next(text for text in each if text.startswith("requests per second")) for each in texts)
+    assert len(first) < 30 < len(whole) and all(y.label in " ".join(each) for each in texts)
+    assert any("name 5 and 34 more" in text for text in drawn_texts(small))
+    assert any("name 11 and 28 more" in text for text in drawn_texts(large))

@@ -21,7 +21,8 @@ from aiperf_painting.kinds import draw
 from aiperf_painting.labels import label_points
 from aiperf_painting.styles import THEMES, Size, Style, Theme, name_of, shown, styles
 
-_MOST_NAMES = 12
+_MOST_NAMES, _TALL_INCHES = 12, 4.0
+"""Names of a legend; half as many in a picture that is less tall."""
 _MOST_INSIDE = 4
 """Names of a legend that stands among the data; longer ones stand beside it."""
 _MOST_BESIDE = 26
@@ -34,6 +35,12 @@ _CHARACTERS_PER_INCH = 15.3
 """Of a line of the caption, at its size."""
 _UP_CHARACTERS = 56
 """Of a line of the label of y."""
+_LEAST_UP_CHARACTERS = 16
+"""Of a line of a label of y that is broken."""
+_UP_SHARE = 0.45
+"""Least part of a picture's height that an axis has, where legend and caption are long."""
+_UP_INCHES = 0.075
+"""Length of a character of the label of y."""
 _MARK_STYLES = ("--", ":", "-.")
 _TITLE_CHARACTERS = 110
 """Of a title, or the label of an axis."""
@@ -69,9 +76,26 @@ def picture(figure: Figure, path: Path, *, theme: str, caption: Sequence[str] = 
         width = int(_CHARACTERS_PER_INCH * size.inches[0])
         parts = [part for line in lines for part in textwrap.wrap(shown(line, 10 * width), width, subsequent_indent="   ")]
         canvas.supxlabel("\n".join(parts), color=look.ink, fontsize=8, x=0.01, ha="left", parse_math=False)
+    _fit(canvas, [axes] if second is None else [axes, second])
     label_points(canvas, axes, second, figure, chosen, look)
     _write(canvas, figure, path, size)
     return path
+
+
+def _fit(canvas: Canvas, every: Sequence[Axes]) -> None:
+    """Break the labels of y that are longer than their axis."""
+    room = _UP_SHARE * canvas.bbox.height / canvas.dpi
+    longest = max(len(line) for axes in every for line in axes.get_ylabel().split("\n"))
+    if longest * _UP_INCHES < room:
+        return
+    canvas.draw_without_rendering()  # the layout decides how long an axis is
+    for axes in every:
+        label, length = axes.yaxis.label, axes.get_window_extent().height
+        tall = label.get_window_extent().height
+        if tall > length > 0:
+            lines = label.get_text().split("\n")
+            width = max(_LEAST_UP_CHARACTERS, int(max(map(len, lines)) * length / tall) - 1)
+            label.set_text(textwrap.fill(" ".join(lines), width))
 
 
 def _write(canvas: Canvas, figure: Figure, path: Path, size: Size) -> None:
@@ -210,8 +234,11 @@ def _name(axes: Axes, figure: Figure, handles: Sequence[Any], look: Theme) -> No
     named = [(handle, series) for handle, series in drawn if handle is not None and not _is_part(series, figure)]
     if len(named) < 2:
         return
-    rest, labels, few = len(named) - _MOST_NAMES, [], len(figure.series) <= _MOST_INSIDE
-    for _, series in named[:_MOST_NAMES]:
+    canvas = axes.get_figure()
+    assert canvas is not None  # these axes are part of one
+    most = _MOST_NAMES if canvas.bbox.height / canvas.dpi >= _TALL_INCHES else _MOST_NAMES // 2
+    rest, labels, few = len(named) - most, [], len(figure.series) <= _MOST_INSIDE
+    for _, series in named[:most]:
         marks = ", ".join(f"{mark.label} {mark.shown}" for mark, _ in _marks_of(figure, series) if few)
         side = " (right axis)" if series.axis == "y2" else ""
         labels.append(f"{name_of(series)}{side}: {marks}" if marks else f"{name_of(series)}{side}")
@@ -219,14 +246,12 @@ def _name(axes: Axes, figure: Figure, handles: Sequence[Any], look: Theme) -> No
         labels[-1] = f"{labels[-1]} and {rest} more"
     solid = any(series.kind in ("bar", "lanes") for series in figure.series)
     outside = len(named) > _MOST_INSIDE or solid or figure.y2 is not None or sum(map(len, labels)) > 160
-    canvas = axes.get_figure()
-    assert canvas is not None  # these axes are part of one
     beside = max(map(len, labels)) <= _MOST_BESIDE and canvas.bbox.width / canvas.dpi >= _WIDE_INCHES
     above = {"loc": "outside upper left", "ncols": _columns(labels)}
     place: dict[str, Any] = {"loc": "best"} if not outside else {"loc": "outside right upper"} if beside else above
     holder: Any = canvas if outside else axes
     legend = holder.legend(
-        [handle for handle, _ in named[:_MOST_NAMES]], labels, fontsize=8 if outside else 9, facecolor=look.paper,
+        [handle for handle, _ in named[:most]], labels, fontsize=8 if outside else 9, facecolor=look.paper,
         edgecolor="none", framealpha=0.85, **place,
     )  # fmt: skip
     legend.set_zorder(2.5)  # over the marks, and hiding no data
