@@ -64,6 +64,7 @@ class PlotSeries(Struct, frozen=True):
     axis: ``y``, or ``y2`` for the figure's second one.  group: series of a group belong together.  role: in a comparison,
     ``baseline`` or ``treatment``.  points: what a point stands for (``run``, ``request``, ``slice``, ``sample``).
     rows: of each point, its place among the good requests of the run (:meth:`PlotRun.column`); None where it has none.
+    runs: of each point that stands for a run, the run's label; () where points don't.
     """
 
     name: str
@@ -81,6 +82,7 @@ class PlotSeries(Struct, frozen=True):
     role: str = ""
     points: str = ""
     rows: Ints | None = None
+    runs: tuple[str, ...] = ()
 
     def columns(self) -> Iterator[tuple[str, Floats]]:
         """Name and values of each array of numbers that the series has."""
@@ -93,7 +95,8 @@ class PlotSeries(Struct, frozen=True):
         """The points at *places*, in this order."""
         found = {name: values[places] for name, values in self.columns()}
         labels = tuple(self.labels[place] for place in places.tolist()) if self.labels else ()
-        return replace(self, **found, labels=labels, rows=None if self.rows is None else self.rows[places])
+        runs = tuple(self.runs[place] for place in places.tolist()) if self.runs else ()
+        return replace(self, **found, labels=labels, runs=runs, rows=None if self.rows is None else self.rows[places])
 
 
 class Mark(Struct, frozen=True):
@@ -214,7 +217,8 @@ def _check(one: PlotSeries, figure: Figure) -> None:
             raise ValueError(f"{whose} has {len(one.x)} x and {len(values)} {name}")
     if not len(one.x):
         raise ValueError(f"{whose} has no value")
-    for what, count in (("labels", len(one.labels)), ("rows", 0 if one.rows is None else len(one.rows))):
+    rows = 0 if one.rows is None else len(one.rows)
+    for what, count in (("labels", len(one.labels)), ("runs", len(one.runs)), ("rows", rows)):
         if count not in (0, len(one.x)):
             raise ValueError(f"{whose} has {len(one.x)} x and {count} {what}")
     _check_ends(one, whose)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import signal
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -178,4 +180,17 @@ def application() -> web.Application:
     return web.Application(client_max_size=MOST_BODY_BYTES)
 
 
-__all__ = ["MOST_BODY_BYTES", "MOST_CONNECTIONS", "REQUEST_S", "Door", "Doors", "Server", "application"]
+async def serve_until_signal(server: Server, over: asyncio.Event, ready: Callable[[], None]) -> None:
+    """Serve until SIGINT or SIGTERM, or until *over* is set.  *ready* is called once both signals end it so."""
+    loop = asyncio.get_running_loop()
+    for number_ in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number_, over.set)
+    await server.start()
+    ready()
+    await over.wait()
+    await server.stop()
+
+
+__all__ = [
+    "MOST_BODY_BYTES", "MOST_CONNECTIONS", "REQUEST_S", "Door", "Doors", "Server", "application", "serve_until_signal",
+]  # fmt: skip

@@ -60,15 +60,20 @@ def series_of(name: str, points: Sequence[Placed], labels: Sequence[str], group:
     """The points joined in their order, and intervals around those with repeats."""
     x, y = _means(points)
     role = points[0].run.role
-    made = [PlotSeries(name, x, y, "path", labels=tuple(labels), group=group or name, role=role, points="run")]
+    shared, names = group or name, _runs(points)
+    made = [PlotSeries(name, x, y, "path", labels=tuple(labels), group=shared, role=role, points="run", runs=names)]
     repeated = [point for point in points if point.x.count > 1 or point.y.count > 1]
     if repeated:
         x, y = _means(repeated)
         left, right = (np.array([getattr(point.x, end) for point in repeated]) for end in ("low", "high"))
         bottom, top = (np.array([getattr(point.y, end) for point in repeated]) for end in ("low", "high"))
-        about, shared = f"{name}, intervals of repeats", group or name
-        made.append(PlotSeries(about, x, y, "error", left, right, bottom, top, group=shared, role=role, points="run"))
+        ends, about, names = (left, right, bottom, top), f"{name}, intervals of repeats", _runs(repeated)
+        made.append(PlotSeries(about, x, y, "error", *ends, group=shared, role=role, points="run", runs=names))
     return made
+
+
+def _runs(points: Sequence[Placed]) -> tuple[str, ...]:
+    return tuple(point.run.label for point in points)
 
 
 def _means(points: Sequence[Placed]) -> tuple[Floats, Floats]:
@@ -113,10 +118,12 @@ def _pareto(preset: Preset, runs: Sequence[PlotRun]) -> Figure | None:
         best = frontier(x, y, less_x=_falls(preset.x.metric), less_y=_falls(preset.y.metric))
         name, role = group or "runs", points[0].run.role
         labels = tuple(_labels(preset, points, unit))
-        series.append(PlotSeries(name, x, y, "points", labels=labels, group=group or "runs", role=role, points="run"))
+        shared, names = group or "runs", _runs(points)
+        series.append(PlotSeries(name, x, y, "points", labels=labels, group=shared, role=role, points="run", runs=names))
         series += series_of(name, points, labels, group)[1:]
         about = f"{name}: none is better in both"
-        series.append(PlotSeries(about, x[best], y[best], "path", group=group or "runs", role=role, points="run"))
+        front = PlotSeries(about, x[best], y[best], "path", group=shared, role=role, points="run")
+        series.append(replace(front, runs=tuple(names[place] for place in best)))
     title = f"{named(preset.y.metric).capitalize()} against {named(preset.x.metric)}: the frontier"
     return _figure(preset, runs, series, title)
 

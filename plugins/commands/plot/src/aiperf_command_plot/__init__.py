@@ -33,6 +33,14 @@ class PlotCommand(Command[PlotOptions]):
         send = _sending(options, paths) if options.mlflow_upload else None
         plugin_options = self.plugin_options or PluginOptions(self.registry, {}, {})
         broken: list[str] = []
+        if options.dashboard:
+            from aiperf_command_plot.dashboard import show  # aiohttp: not for pictures
+
+            _wanted(plugin_options, (), broken)
+            for sentence in broken:
+                print(f"error: {sentence}", file=sys.stderr)
+            wanted = partial(_wanted, plugin_options, broken=[], option="the page")
+            return show(open_cells(paths), wanted, options.host, options.port)
         if options.config is None:
             plots, runs = _wanted(plugin_options, options.only, broken), open_cells(paths)
         else:

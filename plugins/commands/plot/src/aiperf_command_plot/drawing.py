@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from aiperf import AiperfError, Figure, Plot, PlotRun
 from aiperf.sdk.figures import reduced
 from aiperf.sdk.plot import checked
+
+Change = Callable[[Figure, Sequence[PlotRun]], Figure]
 
 
 class Drawing:
     """Draws figures of *runs*, and collects a sentence on each run and plot that failed.
 
     asked: plots were named, so that one with nothing to show is a failure.  verbose: tracebacks go to standard error.
+    change: applied to each figure before its points are reduced.
     """
 
-    def __init__(self, runs: Sequence[PlotRun], *, asked: bool, verbose: bool = False) -> None:
+    def __init__(
+        self, runs: Sequence[PlotRun], *, asked: bool, verbose: bool = False, change: Change | None = None
+    ) -> None:  # fmt: skip
         self.failures: list[str] = []
+        self._change = change
         self._asked, self._verbose = asked, verbose
         self.runs = [run for run in runs if self._readable(run, ())]
 
@@ -36,8 +42,7 @@ class Drawing:
     def _readable(self, run: PlotRun, columns: Sequence[str] | dict[str, None]) -> bool:
         """Whether the summary, and the columns, of a run can be read."""
         try:
-            if (section := _misshapen(run)) is not None:
-                raise AiperfError(f"{section} in its summary is not in the form that this program and the reference write")
+            checked_summary(run)
             for name in list(columns)[:1]:  # all are read with the first
                 run.column(name)
         except AiperfError as error:
@@ -62,7 +67,8 @@ class Drawing:
         try:
             figure = plot.draw(self.runs)
             if figure is not None:
-                return reduced(checked(figure))
+                figure = checked(figure)
+                return reduced(figure if self._change is None else checked(self._change(figure, self.runs)))
         except AiperfError as error:
             self.failures.append(f"the plot {name}: {_told(error)}")
             return None
@@ -75,6 +81,16 @@ class Drawing:
             of = counted(self.runs)
             self.failures.append(f"the plot {name} finds nothing to show in {of}: the numbers it reads are not there")
         return None
+
+
+def checked_summary(run: PlotRun) -> None:
+    """Look at the form of a run's summary.
+
+    Raises:
+        AiperfError: A section is not as readers count on.
+    """
+    if (section := _misshapen(run)) is not None:
+        raise AiperfError(f"{section} in its summary is not in the form that this program and the reference write")
 
 
 def _misshapen(run: PlotRun) -> str | None:

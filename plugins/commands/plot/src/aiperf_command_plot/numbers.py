@@ -19,10 +19,16 @@ def as_json(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> s
     "shown"}], "lines": [{"axis", "value", "label", "shown"}], "lanes": [{"name", "depth"}], "shade", "notes"}]``
 
     A series has those of its fields that it uses: ``x_low``, ``x_high``, ``y_low``, ``y_high``, ``values``, ``labels``,
-    ``axis``, ``group``, ``role``, ``points``, ``rows``.
+    ``axis``, ``group``, ``role``, ``points``, ``rows``, ``runs``.
     """
+    document = as_documents(figures, runs)
+    return visible(msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2)).decode()
+
+
+def as_documents(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> list[dict[str, Any]]:
+    """The objects of :func:`as_json`, with arrays as they are."""
     known = [facts(run) for run in runs]
-    document = [
+    return [
         {
             "plot": name, "title": figure.title, "description": described(figure), "x": figure.x, "y": figure.y,
             "y2": figure.y2, "runs": known,
@@ -31,12 +37,11 @@ def as_json(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> s
         }
         for name, figure in figures
     ]  # fmt: skip
-    return visible(msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2)).decode()
 
 
 def _fields(series: PlotSeries) -> dict[str, Any]:
     fields = {"name": series.name, "kind": series.kind} | dict(series.columns())
-    further = {name: getattr(series, name) for name in ("labels", "group", "role", "points", "rows")}
+    further = {name: getattr(series, name) for name in ("labels", "group", "role", "points", "rows", "runs")}
     further["axis"] = "" if series.axis == "y" else series.axis
     return fields | {name: value for name, value in further.items() if value is not None and len(value)}
 

@@ -30,6 +30,17 @@ class PlotOptions(Options):
     size: str = option("--size", default="1600x800", metavar="WIDTHxHEIGHT", help="Pixels of a picture.")
     as_json: bool = option("--json", default=False, help="Print the figures as JSON to standard output; draw nothing.")
     verbose: bool = option("--verbose", default=False, help="Show the traceback of a plot that fails.")
+    dashboard: bool = option(
+        "--dashboard", default=False, help="Serve a page on which runs, metrics and pictures are chosen; Ctrl-C ends it."
+    )
+    host: str = option(
+        "--host", default="127.0.0.1", min_length=1, metavar="ADDRESS",
+        help="Address of --dashboard; beyond this machine every request needs the token that is printed.",
+    )  # fmt: skip
+    port: int = option(
+        "--port", default=8050, ge=0, le=65_535, metavar="PORT",
+        help="Port of --dashboard; 0 takes a free one, which is printed.",
+    )  # fmt: skip
     mlflow_upload: bool = option(
         "--mlflow-upload", default=False, help="Send the pictures to the MLflow run of the results, too (extra mlflow)."
     )
@@ -41,10 +52,23 @@ class PlotOptions(Options):
     )
 
     def problems(self, typed: dict[str, str]) -> list[str]:
-        """A setting of an upload that isn't made, and an upload of nothing."""
+        """A setting of an upload or of a page that isn't made, and an upload of nothing."""
+        found = self._idle_beside(typed)
+        if found:
+            return found
         if not self.mlflow_upload:
             idle = [flag for field, flag in typed.items() if field.startswith("mlflow_") and field != "mlflow_upload"]
             return [f"{flag} needs --mlflow-upload: it says where to\nadd --mlflow-upload, or drop {flag}" for flag in idle]
         if self.as_json:
             return ["--json and --mlflow-upload exclude each other: no picture is drawn\ndrop one of them"]
         return []
+
+    def _idle_beside(self, typed: dict[str, str]) -> list[str]:
+        """Options without an effect beside, or without, --dashboard."""
+        if not self.dashboard:
+            idle = [flag for field, flag in typed.items() if field in ("host", "port")]
+            return [f"{flag} needs --dashboard: it says where the page is\nadd --dashboard, or drop {flag}" for flag in idle]
+        drawn = ("output", "config", "only", "format", "theme", "size", "as_json", "verbose", "mlflow_upload")
+        idle = [flag for field, flag in typed.items() if field in drawn]
+        why = "the page chooses and saves pictures"
+        return [f"{flag} has no effect beside --dashboard: {why}\ndrop one of them" for flag in idle]

@@ -11,10 +11,9 @@ from aiohttp import web
 from aiperf.sdk.errors import AiperfError
 from aiperf_live_api.board import JSON, Board, encode
 from aiperf_live_api.routes import PAGES, PUBLIC, Routes
-from aiperf_live_api.serving import serve_until_signal
 from aiperf_pages.assets import STATIC, Assets, body
 from aiperf_pages.guard import Guard, Refusal
-from aiperf_pages.server import Server, application
+from aiperf_pages.server import Server, application, serve_until_signal
 
 from aiperf_command_serve.runs import ServedRuns
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
 import time
-from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -79,15 +77,4 @@ class Serving:
         return noticing
 
 
-async def serve_until_signal(server: Server, over: asyncio.Event, ready: Callable[[], None]) -> None:
-    """Serve until SIGINT or SIGTERM, or until *over* is set.  *ready* is called once both signals end it so."""
-    loop = asyncio.get_running_loop()
-    for number_ in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number_, over.set)
-    await server.start()
-    ready()
-    await over.wait()
-    await server.stop()
-
-
-__all__ = ["Serving", "serve_until_signal"]
+__all__ = ["Serving"]
