@@ -10,7 +10,7 @@ from aiperf import AiperfError, Axis, Figure, PlotRun, PlotSeries
 from aiperf.sdk.plot import checked
 from aiperf_plot_site.catalog import RunCatalog
 from aiperf_plot_site.drawer import RunCard
-from aiperf_plot_site.objectives import Objective, parsed
+from aiperf_plot_site.objectives import RequestLimit, parsed
 from aiperf_plot_site.rolled import rolled
 
 
@@ -22,7 +22,7 @@ def test_what_is_no_objective_is_told(text: str) -> None:
 
 def test_throughputs_have_a_least_value() -> None:
     found = parsed(["time_to_first_token:300", "output_token_throughput_per_user:20.5"])
-    assert found == [Objective("time_to_first_token", 300.0), Objective("output_token_throughput_per_user", 20.5)]
+    assert found == [RequestLimit("time_to_first_token", 300.0), RequestLimit("output_token_throughput_per_user", 20.5)]
     assert [each.at_least for each in found] == [False, True]
 
 

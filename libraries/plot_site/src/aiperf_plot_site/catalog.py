@@ -19,6 +19,7 @@ MOST_CHOSEN = 500
 MOST_OPEN = 600
 """Runs whose summary and columns stay in memory."""
 PAGE = 50
+"""Runs of a page of the list."""
 
 
 class RunCatalog:

@@ -13,7 +13,7 @@ from aiperf_plotting.words import named, unit_of
 from msgspec import Struct
 
 
-class Objective(Struct, frozen=True):
+class RequestLimit(Struct, frozen=True):
     """A limit of a metric of requests: at most, or of a throughput at least."""
 
     tag: str
@@ -24,7 +24,7 @@ class Objective(Struct, frozen=True):
         return "throughput" in self.tag or "goodput" in self.tag
 
 
-def parsed(texts: Sequence[str]) -> list[Objective]:
+def parsed(texts: Sequence[str]) -> list[RequestLimit]:
     """Objectives, of ``time_to_first_token:300``.
 
     Raises:
@@ -39,11 +39,11 @@ def parsed(texts: Sequence[str]) -> list[Objective]:
             value = math.nan
         if not tag or not math.isfinite(value):
             raise AiperfError(f"{text[:100]!r} is no objective", "write a metric and its limit, as time_to_first_token:300")
-        made.append(Objective(tag, value))
+        made.append(RequestLimit(tag, value))
     return made
 
 
-def met(run: PlotRun, objectives: Sequence[Objective], cut_off: int) -> tuple[int, int]:
+def met(run: PlotRun, objectives: Sequence[RequestLimit], cut_off: int) -> tuple[int, int]:
     """Requests that meet all objectives, and all requests: those that failed, were cut off or lack a value meet none."""
     tags = [each.tag for each in objectives]
     count = len(run.requests(tags, failed=True)) + cut_off
@@ -55,7 +55,7 @@ def met(run: PlotRun, objectives: Sequence[Objective], cut_off: int) -> tuple[in
     return int(good.sum()), count
 
 
-def judged(runs: Sequence[tuple[str, PlotRun, int]], objectives: Sequence[Objective], share: float) -> dict[str, Any]:
+def judged(runs: Sequence[tuple[str, PlotRun, int]], objectives: Sequence[RequestLimit], share: float) -> dict[str, Any]:
     """What the page shows.  runs: name, run, and requests that were cut off.  share: in %, of requests that must meet all.
 
     ``highest``: the run with the highest load at which they do; None where there is none, or loads can't be compared.
@@ -87,4 +87,4 @@ def judged(runs: Sequence[tuple[str, PlotRun, int]], objectives: Sequence[Object
     }  # fmt: skip
 
 
-__all__ = ["Objective", "judged", "met", "parsed"]
+__all__ = ["RequestLimit", "judged", "met", "parsed"]

@@ -31,6 +31,7 @@ PUBLIC = frozenset(("/", "/static/{name:.+}"))
 """Routes that need no token: they say nothing of a run."""
 _JSON = "application/json"
 _MOST_WINDOW = 10_000
+"""Requests of a rolling percentile."""
 _T = TypeVar("_T")
 
 
