@@ -28,7 +28,8 @@ def test_throughputs_have_a_least_value() -> None:
 
 def test_a_rolling_line_is_in_the_order_of_x() -> None:
     x, y = np.array([3.0, 1.0, 2.0]), np.array([30.0, 10.0, 20.0])
-    figure = Figure("t", Axis("x"), Axis("y"), (PlotSeries("a", x, y, "points", points="request"), PlotSeries("b", x, y, "points")))
+    series = PlotSeries("a", x, y, "points", points="request"), PlotSeries("b", x, y, "points")
+    figure = Figure("t", Axis("x"), Axis("y"), series)
     made = checked(rolled(figure, 2))
     assert [one.name for one in made.series] == ["a", "b", "a: rolling p50 of 2"]
     assert made.series[2].x.tolist() == [1.0, 2.0, 3.0]
