@@ -17,7 +17,7 @@ from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import TlsPlan
 from aiperf.sdk.transport import Exchange, Shape, TransportSettings
 from aiperf_reader import ReaderError
-from aiperf_transport_sockets import KernelTransport
+from aiperf_transport_sockets import KernelTransport, poller
 from aiperf_transport_sockets.poller import chosen_reader
 
 WHY = "it was installed where there is no C compiler, or no headers of Python"
@@ -84,6 +84,43 @@ def test_another_word_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIPERF_READER", "fast")
     with pytest.raises(ConfigError, match="AIPERF_READER is 'fast'; it must be auto, compiled or python"):
         chosen_reader()
+
+
+@pytest.mark.parametrize("sockets", [3, 16, 100])
+def test_long_writes_leave_the_loop_its_turns_and_no_socket_out(
+    sockets: int, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    """Each write takes 0.1 ms by the poller's clock: so many in one turn as take 0.2 ms, of four that are ready together."""
+    if reader == "python":
+        pytest.skip("its turns are of 16 sockets")
+    clock = [0]
+    monkeypatch.setattr(poller, "monotonic_ns", lambda: clock[0])
+
+    async def scene() -> None:
+        made = chosen_reader()
+        assert made is not None
+        turns, written = [0], [0] * sockets
+        tested = poller.ReaderPoller(asyncio.get_running_loop(), lambda: turns.append(0), made)
+        pairs = [socket.socketpair() for _ in range(sockets)]
+
+        def write(number: int) -> None:
+            clock[0] += 100_000
+            turns[-1] += 1
+            written[number] += 1
+
+        for number, (near, _) in enumerate(pairs):
+            tested.watch(near.fileno(), None, lambda number=number: write(number))  # type: ignore[misc]
+        while min(written) < 5:
+            await asyncio.sleep(0)
+        for near, far in pairs:
+            tested.watch(near.fileno(), None)
+            near.close()
+            far.close()
+        tested.close()
+        assert max(turns) <= 4
+        assert max(written) <= min(written) + 2
+
+    asyncio.run(asyncio.wait_for(scene(), PATIENCE_S))
 
 
 FLOOD_BYTES, PATIENCE_S = 64 << 20, 60.0
