@@ -97,7 +97,7 @@ def _limits() -> tuple[object, ...]:
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Those that an interpreter and its libraries may read when they start."""
-    others = ("AIPERF_", "COLUMNS", "PYTEST_", _IGNORED)
+    others = ("AIPERF_", "COLUMNS", "PYTEST_", _IGNORED, MARK)
     return {name: value for name, value in environment.items() if not name.startswith(others)}
 
 
@@ -119,9 +119,9 @@ def _warm(python: str) -> Nursery | None:
 class Program:
     """Runs ``aiperf`` in *folder*, in an environment without its variables.  *python*: the interpreter to use.
 
-    A command that nobody disturbs is a fork of a process that has imported the kernel: a third of the processor time of a short
-    run is the imports of its first process.  What :meth:`start` starts, and what has other variables than those of the program,
-    is a process of its own.
+    A command that nobody disturbs is a fork of a process that has imported what a usual run does: two thirds of the processor
+    time of a short run are imports of its processes.  What :meth:`start` starts, and what has other variables than those of
+    the program, is a process of its own.
 
     server_metrics: runs read the servers' pages of metrics, which costs each one a process.  gpus: runs ask exporters of GPUs,
     likewise.  parquet: their tables are written as Parquet, too, whose package a usual installation lacks: it costs each one a
@@ -144,12 +144,12 @@ class Program:
 
     def __call__(self, *words: str | float | Path) -> Done:
         """Run to the end; a traceback in the output fails the test."""
-        if self._is_usual():
+        if self.is_usual():
             return self._forked(*words)
         return self.start(*words).end()
 
-    def _is_usual(self) -> bool:
-        """Whether the command would be started as every other one."""
+    def is_usual(self) -> bool:
+        """Whether a command is started as every other one, and so is a fork."""
         alike = _variables(self.environment) == _VARIABLES and _limits() == _LIMITS
         return alike and self.program == [self.python, "-m", "aiperf"] and _warm(self.python) is not None
 
