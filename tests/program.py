@@ -125,14 +125,15 @@ class Program:
 
     server_metrics: runs read the servers' pages of metrics, which costs each one a process.  gpus: runs ask exporters of GPUs,
     likewise.  parquet: their tables are written as Parquet, too, whose package a usual installation lacks: it costs each one a
-    fifth of its processor time.  Most tests have no use for these.
+    fifth of its processor time.  Most tests have no use for these.  site: a folder of packages that runs find besides, none of
+    which replaces another one.
     """
 
     def __init__(
         self, folder: Path, *, python: Path | str = sys.executable, server_metrics: bool = False, gpus: bool = False,
-        parquet: bool = False,
+        parquet: bool = False, site: Path | None = None,
     ) -> None:  # fmt: skip
-        self.folder, self.python = folder, str(python)
+        self.folder, self.python, self.site = folder, str(python), site
         here = self.python == sys.executable and find_spec("aiperf_metric_server_metrics") is not None
         self.quiet_servers = here and not server_metrics
         without_gpus = self.python == sys.executable and find_spec("aiperf_metric_gpu_dcgm") is not None and not gpus
@@ -141,6 +142,7 @@ class Program:
         self.program = [self.python, "-m", "aiperf"]
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIPERF_", "COLUMNS"))}
         self.environment[MARK] = uuid4().hex
+        self.environment |= {} if site is None else {"PYTHONPATH": str(site)}
 
     def __call__(self, *words: str | float | Path) -> Done:
         """Run to the end; a traceback in the output fails the test."""
@@ -150,7 +152,8 @@ class Program:
 
     def is_usual(self) -> bool:
         """Whether a command is started as every other one, and so is a fork."""
-        alike = _variables(self.environment) == _VARIABLES and _limits() == _LIMITS
+        usual = _VARIABLES if self.site is None else _VARIABLES | {"PYTHONPATH": str(self.site)}
+        alike = _variables(self.environment) == usual and _limits() == _LIMITS
         return alike and self.program == [self.python, "-m", "aiperf"] and _warm(self.python) is not None
 
     def _forked(self, *words: str | float | Path) -> Done:
@@ -158,7 +161,7 @@ class Program:
         assert warm is not None
         command, directory = self._command(*words)
         pipes = os.pipe(), os.pipe()
-        given = {"words": command}
+        given = {"words": command, "path": [] if self.site is None else [str(self.site)]}
         process = warm.fork(given, pipes[0][1], pipes[1][1], folder=self.folder, environment=self._environment_of(words[:1]))
         for _, end in pipes:
             os.close(end)

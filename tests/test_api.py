@@ -115,7 +115,8 @@ def test_a_run_without_a_port_imports_no_server(aiperf: Program, simulator: Simu
 
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="no prometheus is installed: apt-get install prometheus")
 def test_prometheus_scrapes_a_run(aiperf: Program, simulator: Simulator, tmp_path: Path) -> None:
-    run = aiperf.start("profile", *LOAD, "--url", simulator.url, "--benchmark-duration", 120, "--api-port", 0)
+    run = aiperf.start("profile", *LOAD, "--url", simulator.url, "--benchmark-duration", 120, "--api-port", 0,
+                       "--request-rate", 20)  # fmt: skip
     url, token = url_of(run)
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]

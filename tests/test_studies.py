@@ -26,8 +26,7 @@ from program import Done, Program
 def study(tmp_path: Path, simulator: Simulator) -> Any:
     """Runs ``aiperf profile`` with more words, into ``out``."""
     ledger.install(tmp_path / "site")
-    program = Program(tmp_path)
-    program.environment["PYTHONPATH"] = str(tmp_path / "site")
+    program = Program(tmp_path, site=tmp_path / "site")
 
     def run(*words: str | float, **variables: str) -> Done:
         program.environment |= variables
@@ -206,8 +205,7 @@ def test_a_report_makes_the_same_files_of_the_journals(study: Any, tmp_path: Pat
     before, sent = contents(done.artifacts), simulator.summary()["requests"]
     for name in before:
         (done.artifacts / name).unlink()
-    report = Program(tmp_path)
-    report.environment["PYTHONPATH"] = str(tmp_path / "site")
+    report = Program(tmp_path, site=tmp_path / "site")
     again = report("report", "out")
     assert again.code == 0, again.err
     assert contents(done.artifacts) == before and simulator.summary()["requests"] == sent

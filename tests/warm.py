@@ -48,8 +48,12 @@ USUAL = (
 
 
 def play(given: dict[str, Any]) -> int:
-    """The program with the ``words`` given, in a session of its own, as in a terminal."""
+    """The program with the ``words`` given, in a session of its own, as in a terminal.
+
+    ``path``: where it finds packages first.
+    """
     os.setsid()
+    sys.path[:0] = given["path"]
     sys.argv = [str(aiperf.__main__.__file__), *given["words"]]
     return aiperf.__main__.main()
 
