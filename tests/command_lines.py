@@ -49,12 +49,15 @@ class Did(NamedTuple):
     err: str
 
 
-def run(given: Sequence[Given], folder: Path, *, at_once: int = 1) -> list[Did]:
-    """What each of the lines does in *folder*, *at_once* at a time, in an environment without the program's variables."""
+def run(given: Sequence[Given], folder: Path, *, at_once: int = 1, loads: bool = False) -> list[Did]:
+    """What each of the lines does in *folder*, *at_once* at a time, in an environment without the program's variables.
+
+    loads: they send requests, and so import what all processes of a run do.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIPERF_", "COLUMNS"))}
     done = subprocess.run(
-        [sys.executable, __file__, str(at_once)], input=json.dumps(given), stdout=subprocess.PIPE, cwd=folder, env=environment,
-        text=True, check=True,
+        [sys.executable, __file__, str(at_once), *["loads"] * loads], input=json.dumps(given), stdout=subprocess.PIPE,
+        cwd=folder, env=environment, text=True, check=True,
     )  # fmt: skip
     return [Did(*row) for row in json.loads(done.stdout)]
 
@@ -125,6 +128,10 @@ def main() -> None:
     at_once = int(sys.argv[1])
     begun: list[tuple[int, Any, Any]] = []
     codes: dict[int, int] = {}
+    if "loads" in sys.argv[2:]:
+        from warm import warm
+
+        warm()
     _warm(lines, registry)
     for given in lines:
         if len(begun) - len(codes) >= at_once:

@@ -157,4 +157,4 @@ def told(folder: Path) -> list[Did]:
     """What a run against each of the servers does."""
     with ExitStack() as stack:
         given = [stack.enter_context(_served(wrong, folder / str(n))) for n, wrong in enumerate(SERVERS)]
-        return run(given, folder, at_once=2)
+        return run(given, folder, at_once=2, loads=True)

@@ -150,7 +150,7 @@ def test_no_error_of_a_command_line_has_a_secret(tmp_path: Path) -> None:
     lines = [["profile", "-m", "m", "--tokenizer", "builtin", *shlex.split(line.format(secret))] for line in REFUSED]
     given = [Given(words=words, environment={}) for words in lines]
     given.append(Given(words=lines[0][:5], environment={"AIPERF_API_KEY": f"{secret}\x01"}))
-    for each, did in zip(given, command_lines.run(given, tmp_path, at_once=2), strict=True):
+    for each, did in zip(given, command_lines.run(given, tmp_path, at_once=2, loads=True), strict=True):
         assert did.code in (1, 2) and did.err.splitlines()[-1], each
         assert "error: " in did.err, each
         assert secret not in did.out + did.err, each

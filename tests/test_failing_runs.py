@@ -91,7 +91,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[D
             start = ["profile", "-m", "m", "--tokenizer", "builtin", "--isl", "3", "--ui", "none", "--export-level", "summary"]
             to = ["--artifact-dir", str(folder / str(number)), "-u", *urls]
             given.append({"words": [*start, *case.words, *to], "environment": {}})
-        did = run(given, folder, at_once=2)
+        did = run(given, folder, at_once=2, loads=True)
         yield {case.about: (each, folder / str(n), last[n]) for n, (case, each) in enumerate(zip(CASES, did, strict=True))}
 
 

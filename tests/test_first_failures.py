@@ -132,7 +132,7 @@ def shown(cases: list[tuple[First, int]], folder: Path) -> Screens:
             words += ["--artifact-dir", str(folder / f"{len(given)}")]
             given.append({"words": words, "environment": environment, "columns": columns})
             about.append(("unknown tokenizer", ""))
-        did = run(given, folder, at_once=3)
+        did = run(given, folder, at_once=3, loads=True)
     return {
         (name, line["columns"]): Screen(
             each.code, on_screen(each.out, line["columns"]), line["columns"], address, Path(line["words"][-1])
