@@ -44,8 +44,9 @@ class CommandDrawer:
         )  # fmt: skip
 
     def draw(self, runs: Sequence[PlotRun], names: Sequence[str], file: bytes, change: Change) -> Drawn:
+        columns = dict.fromkeys(column for _, _, plot in self._wanted(()) for column in plot.columns)
         for run in runs:  # the columns of all pictures are read at once
-            run.expect(dict.fromkeys(column for _, _, plot in self._wanted(()) for column in plot.columns))
+            run.expect(columns)
         drawing = Drawing(runs, asked=True, change=change)
         if names:
             plots = self._wanted(names)
