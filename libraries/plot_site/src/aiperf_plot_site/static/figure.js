@@ -44,6 +44,7 @@
     if (value === 0) return "0";
     const size = Math.abs(value);
     if (size !== 0 && (size >= 1e9 || size < 1e-4)) return value.toExponential(1);
+    if (size >= 1e6) return `${(value / 1e6).toLocaleString("en-US", {maximumSignificantDigits: 6})} M`;  // beside the axis' label
     return value.toLocaleString("en-US", {maximumSignificantDigits: 6});
   }
 
