@@ -13,7 +13,8 @@ from aiperf.testing import sample_summary
 from aiperf_exporter_auto_plot import AutoPlot
 from aiperf_exporter_auto_plot import options as module
 from aiperf_exporter_auto_plot.contract import AutoPlotContract, AutoPlotStudyContract
-from aiperf_exporter_auto_plot.options import LIMIT, RunPlotOptions
+from aiperf_exporter_auto_plot.job import LIMIT
+from aiperf_exporter_auto_plot.options import RunPlotOptions
 
 CONFIG = """
 visualization:

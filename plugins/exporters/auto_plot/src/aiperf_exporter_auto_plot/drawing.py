@@ -6,35 +6,16 @@ import logging
 from pathlib import Path
 
 from aiperf import AiperfError, Artifact, atomic
-from aiperf.sdk.environment import number
 from aiperf_uploads import upload
-from msgspec import Struct
 
-from aiperf_exporter_auto_plot.options import LIMIT, AutoPlotOptions
+from aiperf_exporter_auto_plot.job import PictureJob, limit_s
+from aiperf_exporter_auto_plot.options import AutoPlotOptions
 
 log = logging.getLogger("aiperf.exporters.auto_plot")
 
 _PROCESS = "aiperf_exporter_auto_plot.process"
 _FOLDER, _CONFIG, _LIST = "plots", "plot_config.yaml", "summary.txt"
 _ITEM = "pictures"
-_LEAST_S, _MOST_S, _USUAL_S = 0.1, 86_400, 300
-
-
-class PictureJob(Struct, frozen=True):
-    """What is to be drawn.  config: the file that declares the pictures; None are those of the installed plots."""
-
-    directory: str
-    output: str
-    config: str | None = None
-
-
-def limit_s() -> float:
-    """The time for the pictures in s, from the environment.
-
-    Raises:
-        ConfigError: The variable is no number from 0.1 to 86,400.
-    """
-    return number(LIMIT, _LEAST_S, _MOST_S, _USUAL_S)
 
 
 def draw(directory: Path, options: AutoPlotOptions) -> list[Artifact]:

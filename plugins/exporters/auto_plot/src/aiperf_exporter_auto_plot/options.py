@@ -8,7 +8,8 @@ from typing import Annotated
 from aiperf import AiperfError, ConfigError, Options, option
 from aiperf.sdk.options import After
 
-LIMIT = "AIPERF_AUTO_PLOT_TIMEOUT_SECONDS"
+from aiperf_exporter_auto_plot.job import limit_s
+
 _GROUP = "Output"
 _PAINTING = "aiperf_painting"
 
@@ -44,8 +45,6 @@ class RunPlotOptions(AutoPlotOptions):
         if not self.auto_plot:
             idle = [] if "auto_plot" in typed else [flag for field, flag in typed.items() if field != "auto_plot"]
             return [f"{flag} needs --auto-plot: it draws the pictures\nadd --auto-plot, or drop {flag}" for flag in idle]
-        from aiperf_exporter_auto_plot.drawing import limit_s  # in no run without pictures
-
         sentences = []
         if self.plot_required and find_spec(_PAINTING) is None:
             flag = typed.get("plot_required", "--plot-required")
@@ -57,4 +56,4 @@ class RunPlotOptions(AutoPlotOptions):
         return sentences
 
 
-__all__ = ["LIMIT", "AutoPlotOptions", "RunPlotOptions", "StudyPlotOptions"]
+__all__ = ["AutoPlotOptions", "RunPlotOptions", "StudyPlotOptions"]

@@ -15,7 +15,7 @@ from aiperf_command_plot import PlotCommand
 from aiperf_command_plot.options import PlotOptions
 from aiperf_uploads.process_side import Teller, serve
 
-from aiperf_exporter_auto_plot.drawing import PictureJob
+from aiperf_exporter_auto_plot.job import PictureJob
 
 _MARK = "error: "
 
