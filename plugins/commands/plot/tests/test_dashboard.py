@@ -74,6 +74,7 @@ def test_runs_are_found_by_name_model_and_load(runs: Path, visit: Visit) -> None
 
 
 def test_figures_name_the_run_of_each_point(runs: Path, visit: Visit) -> None:
+    pytest.importorskip("aiperf_plot_basics")
     async def check(get: Get, ids: dict[str, str]) -> None:
         chosen = ",".join(ids[name] for name in ("c8", "c1", "broken", "c2"))
         status, found = await get("/api/figures", runs=chosen, only="ttft_vs_throughput")
@@ -87,6 +88,7 @@ def test_figures_name_the_run_of_each_point(runs: Path, visit: Visit) -> None:
 
 
 def test_own_pictures_are_those_of_the_configuration(runs: Path, visit: Visit) -> None:
+    pytest.importorskip("aiperf_plot_basics")
     text = 'visualization: {multi_run_plots: {mine: {type: scatter_line, x: request_throughput, y: %s}}}'
 
     async def check(get: Get, ids: dict[str, str]) -> None:
@@ -106,6 +108,7 @@ def test_own_pictures_are_those_of_the_configuration(runs: Path, visit: Visit) -
 
 
 def test_a_rolling_median_is_of_all_requests(runs: Path, visit: Visit) -> None:
+    pytest.importorskip("aiperf_plot_basics")
     async def check(get: Get, ids: dict[str, str]) -> None:
         _, found = await get("/api/figures", runs=ids["c4"], only="ttft_over_time", window="7")
         points, line = found["figures"][0]["series"]
@@ -151,6 +154,7 @@ def test_a_point_leads_to_its_request_and_its_configuration(runs: Path, visit: V
 
 
 def test_strangers_get_sentences(runs: Path, visit: Visit) -> None:
+    pytest.importorskip("aiperf_plot_basics")
     async def check(get: Get, ids: dict[str, str]) -> None:
         for path, fields, words in (
             ("/api/figures", {"only": "ttft_over_time"}, "no run is chosen"),
@@ -212,6 +216,7 @@ def test_options_without_an_effect_are_named(given: dict[str, Any], typed: dict[
 
 
 def test_a_port_in_use_is_named(runs: Path) -> None:
+    pytest.importorskip("aiperf_plot_basics")
     command = PlotCommand()
     command.plugin_options = PluginOptions(Registry.discover(), {}, {})
     with socket.create_server(("127.0.0.1", 0)) as taken:
