@@ -95,11 +95,15 @@ def _called(folder: Path, hook: str, output: Path) -> Path:
         os.chdir(before)
 
 
+def _prepare(epoch_s: int) -> None:
+    """In a process that builds: the time in archives, and where uv_build finds its own program."""
+    os.environ["SOURCE_DATE_EPOCH"] = str(epoch_s)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
 def distributions(output: Path, folders: Iterable[Path]) -> list[Wheel]:
     """Both archives of each package, in *output*; the wheels by name."""
-    os.environ["SOURCE_DATE_EPOCH"] = str(made_at())
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # uv_build's own program is there
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), initializer=_prepare, initargs=(made_at(),)) as pool:
         pairs = list(pool.map(partial(built, output=output), folders))
     return sorted((Wheel.of(wheel) for _, wheel in pairs), key=lambda wheel: wheel.name)
 

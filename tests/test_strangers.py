@@ -1081,7 +1081,7 @@ def test_a_bidirectional_call_sends_while_it_reads(aiperf: Program, simulator: S
     for record, trace in zip(records, traces, strict=True):
         gaps = record["metrics"]["inter_chunk_latency"]["value"]
         spoken_ms = (trace["request_send_end_ns"] - trace["request_send_start_ns"]) / 1e6
-        assert len(gaps) >= 3 and spoken_ms >= 20 * len(gaps), "each word waits for 20 ms"
+        assert gaps and spoken_ms >= 20 * len(gaps), "each word waits for 20 ms; some may be read at once"
         first = trace["request_send_start_ns"] + 1e6 * record["metrics"]["time_to_first_token"]["value"]
         assert first < trace["request_send_end_ns"], "the answer began while the prompt was spoken"
 
