@@ -80,7 +80,7 @@ messages: $(VENV)/.installed-tests
 
 # docs/pictures/, from a simulated run and a simulated study: one minute.
 pictures: $(VENV)/.installed-tests
-	@$(BIN)/python tests/pictures.py
+	@$(BIN)/python tests/page_pictures.py
 
 # What others wrote for pages, by npm, with the hashes of its pins.json.
 vendor:
