@@ -219,7 +219,7 @@ async def service(
         begun.append(MadeUp(variables, results))
         return begun[-1]
 
-    async def checked(self: Intake, file: Path, results: Path, *, trusted: bool) -> Found:
+    async def checked(self: Intake, content: bytes, results: Path, *, trusted: bool) -> Found:
         return found or Found(label="m, chat")
 
     async def running(self: Keeper, entry: Entry, child: Any) -> None:
@@ -357,7 +357,8 @@ def test_all_faults_of_a_file_are_told(tmp_path: Path, monkeypatch: pytest.Monke
         async with service(tmp_path / "d", monkeypatch, found) as (keeper, ask, _, _client, _at):
             status, said = await ask("POST", "/runs", b"a: 1")
             assert status == 422 and [fault["line"] for fault in said["faults"]] == [3, 9]
-            assert keeper.book.entries == {} and [*(tmp_path / "d").glob("check-*")] == []
+            assert keeper.book.entries == {}
+            assert [path.name for path in (tmp_path / "d").rglob("*") if path.is_file()] == ["service.lock"]
             assert (await ask("POST", "/runs", b" "))[0] == 400
             assert (await ask("POST", "/runs", b"x" * (2 << 20)))[0] == 413
 
@@ -376,6 +377,49 @@ def test_keys_stand_in_no_file_and_reach_the_run(tmp_path: Path, monkeypatch: py
             everything = b"".join(path.read_bytes() for path in (tmp_path / "d").rglob("*") if path.is_file())
             assert b"sekret" not in everything and b"${POSTED_SECRET_" in everything
             assert (await ask("POST", "/runs", b'apiKey: "sekr\\u0065t"'))[0] == 422
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("text", ["${KEY:sekret}", "'sekret'", "Bearer sekret"])
+def test_a_key_is_replaced_with_the_variable_that_it_is_the_default_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch, Found(label="m", secrets=["sekret"])) as (keeper, ask, *_):
+            status, run = await ask("POST", "/runs", f"apiKey: {text}".encode())
+            assert status == 201
+            stored = keeper.book.file(keeper.book.entries[run["id"]]).read_text()
+            assert stored == f"apiKey: {text}".replace("${KEY:sekret}", "sekret").replace("sekret", "${POSTED_SECRET_1}")
+
+    asyncio.run(scenario())
+
+
+def test_the_operators_own_variables_stand_in_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OWN_KEY", "sekret")
+    (tmp_path / "run.yaml").write_text("apiKey: ${OWN_KEY}")
+
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch, Found(label="m", secrets=["sekret"])) as (keeper, *_):
+            entry = await keeper.intake.take_own(tmp_path / "run.yaml")
+            assert keeper.book.file(entry).read_text() == "apiKey: ${OWN_KEY}"
+
+    asyncio.run(scenario())
+
+
+def test_on_a_full_disk_a_run_goes_on_and_can_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, *_):
+            _, run = await ask("POST", "/runs", b"a: 1")
+            await until(lambda: begun)
+
+            def full(entry: Entry) -> None:
+                raise OSError(28, "No space left on device")
+
+            monkeypatch.setattr(keeper.book, "save", full)
+            assert (await ask("DELETE", f"/runs/{run['id']}"))[0] == 202 and begun[0].signals == 1
+            await until(lambda: keeper.book.entries[run["id"]].state == "cancelled")
+            assert (await ask("GET", f"/runs/{run['id']}"))[1]["exit_code"] == 130
 
     asyncio.run(scenario())
 

@@ -1,8 +1,9 @@
 """Checks a posted file as ``aiperf profile --config`` would, in a process of its own, and what it may name on this machine.
 
-python -m aiperf_command_service.checking FILE: an :class:`Ask` on standard input, a :class:`Found` on standard output.
+python -m aiperf_command_service.checking: an :class:`Ask` on standard input, a :class:`Found` on standard output.
 
-A file may be hostile: the process has a bound of memory and of time, and the environment that posted runs may see.
+A file may be hostile: the process has a bound of memory and of time, and the environment that posted runs may see.  A file may
+have keys: it stays in memory.
 """
 
 from __future__ import annotations
@@ -46,12 +47,15 @@ def check(file: Path, ask: Ask) -> Found:
     words, registry = ["--config", str(file), "--artifact-dir", ask.results], Registry.discover()
     try:
         if not ask.trusted:
-            faults = {(fault.path, fault.sentence): fault for fault in forbidden(told(registry, words), ask)}
-            if faults:
-                return Found([*faults.values()])
+            refused = {(fault.path, fault.sentence): fault for fault in forbidden(told(registry, words), ask)}
+            if refused:
+                return Found([*refused.values()])
         found = asked(registry, words)
     except AiperfError as error:
-        return Found([fault_of(each) for each in (error.errors if isinstance(error, ConfigErrors) else [error])])
+        faults = [fault_of(each) for each in (error.errors if isinstance(error, ConfigErrors) else [error])]
+        for fault in faults:
+            fault.sentence = fault.sentence.replace(str(file), "the file")
+        return Found(faults)
     except RecursionError:
         return Found([Fault("the file is nested too deeply")])
     values = [*found.given, *(value for cell in found.cells for value in cell.given)]
@@ -140,6 +144,14 @@ def secrets_of(values: Iterable[OptionValue]) -> set[str]:
     return {text for text in found if text}
 
 
+def _in_memory(content: bytes) -> Path:
+    """A path of these bytes, which no disk has."""
+    file = os.memfd_create("run")
+    with os.fdopen(os.dup(file), "wb") as out:
+        out.write(content)
+    return Path(f"/proc/self/fd/{file}")
+
+
 def main() -> int:
     ask = msgspec.json.decode(sys.stdin.buffer.read(), type=Ask)
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
@@ -147,7 +159,7 @@ def main() -> int:
     answer = os.dup(1)
     os.dup2(2, 1)  # what a plugin prints is no answer
     try:
-        found = check(Path(sys.argv[1]), ask)
+        found = check(_in_memory(ask.content), ask)
     except MemoryError:
         found = Found([Fault(f"the file takes more than {MOST_BYTES >> 30} GiB of memory to read")])
     with os.fdopen(answer, "wb") as out:

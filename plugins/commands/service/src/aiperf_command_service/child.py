@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import BinaryIO
 
 from aiperf_pages.tokens import TOKEN
 
@@ -106,10 +107,13 @@ class Child:
         """Keep what the program says, up to a bound, and find its address in it; in a thread of its own."""
         stream, seen, written, begun = self._process.stdout, b"", 0, False
         assert stream is not None
-        with stream, log.open("wb") as file:
+        with stream, contextlib.ExitStack() as opened:
+            file: BinaryIO | None = None
+            with contextlib.suppress(OSError):  # a full disk costs the log
+                file = opened.enter_context(log.open("wb"))
             while piece := os.read(stream.fileno(), 1 << 16):
-                with contextlib.suppress(OSError):  # a full disk costs the log
-                    if written < _MOST_LOG_BYTES:
+                with contextlib.suppress(OSError):  # as above
+                    if file is not None and written < _MOST_LOG_BYTES:
                         file.write(piece)
                         file.flush()
                         written += len(piece)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import os
 import re
@@ -131,7 +130,7 @@ class Intake:
     def refuse_if_full(self) -> None:
         """
         Raises:
-            Refusal: 503 while the service ends or the disk is full, 429 for a full queue or quota.
+            Refusal: 503 while the service ends, at its quota or on a full disk, 429 for a full queue.
         """
         again = {"Retry-After": str(_RETRY_S)}
         if (why := self.unready()) is not None:
@@ -163,24 +162,12 @@ class Intake:
 
     async def _taken(self, content: bytes, form: str, key: str, digest: str, *, dry: bool, trusted: bool) -> Entry | Found:
         id_ = self.book.new_id()
-        scratch = self.book.directory / f"check-{id_}.{form}"
-        try:
-            scratch.write_bytes(content)
-            found = await self._checked(scratch, self.book.directory / "runs" / id_ / "results", trusted=trusted)
-            for fault in found.faults:
-                fault.sentence = fault.sentence.replace(scratch.name, "the file")
-            if found.faults:
-                raise Faulty(found)
-            if dry:
-                return found
-            stored, kept = self._without_secrets(content, found)
-        except OSError as error:
-            raise Refusal(
-                503, f"the run can't be written: {error.strerror or error}", {"Retry-After": str(_RETRY_S)}
-            ) from error
-        finally:
-            with contextlib.suppress(OSError):
-                scratch.unlink()
+        found = await self._checked(content, self.book.directory / "runs" / id_ / "results", trusted=trusted)
+        if found.faults:
+            raise Faulty(found)
+        if dry:
+            return found
+        stored, kept = self._without_secrets(content, found)
         entry = Entry(id_, self.book.next_number(), found.label, [], posted_s=self._clock(), key=key, digest=digest, form=form)
         entry.secrets = len(kept)
         entry.command = ["aiperf", *words(self.book.file(entry), self.book.results(entry))]
@@ -200,22 +187,22 @@ class Intake:
         text = content.decode(errors="surrogateescape")
         for secret in reversed(found.secrets):  # longer ones first, which others may be a part of
             name = f"{_SECRET}{len(kept) + 1}"
-            whole = re.compile(rf"(?<![\w-]){re.escape(secret)}(?![\w-])")
+            plain = re.escape(secret)  # also as the default of a variable, which is replaced with it
+            whole = re.compile(rf"\$\{{\w+:{plain}\}}|(?<![\w-]){plain}(?![\w-])")
             if whole.search(text):
                 text, kept[name] = whole.sub(f"${{{name}}}", text), secret
-            elif secret not in self.limits.variables.values():
+            elif secret not in self.variables.values():
                 hint = "write it plainly, or as ${NAME} of a variable that the service allows"
                 raise Refusal(422, f"a key or a header of the file is written so that it can't be kept out of the disk; {hint}")
         return text.encode(errors="surrogateescape"), kept
 
-    async def _checked(self, file: Path, results: Path, *, trusted: bool) -> Found:
+    async def _checked(self, content: bytes, results: Path, *, trusted: bool) -> Found:
         data = self.limits.data
-        ask = Ask(str(results), None if data is None else str(data), list(self.limits.urls), trusted)
-        variables = dict(os.environ) if trusted else environment(self.limits.variables)
+        ask = Ask(str(results), None if data is None else str(data), list(self.limits.urls), trusted, content)
         async with self._checking:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", "aiperf_command_service.checking", str(file), stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, env=variables, cwd=self.where,
+                sys.executable, "-P", "-m", "aiperf_command_service.checking", stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL, env=self.variables, cwd=self.where,
             )  # fmt: skip
             try:
                 out, _ = await asyncio.wait_for(process.communicate(msgspec.json.encode(ask)), _CHECK_S)

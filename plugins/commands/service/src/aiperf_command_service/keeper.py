@@ -45,6 +45,7 @@ class Keeper:
         self.child: Child | None = None
         self._come, self.changed = asyncio.Event(), asyncio.Condition()
         self._hurried = 0
+        self._works = False
 
     async def _taken(self) -> None:
         """A run has come into the queue."""
@@ -60,7 +61,7 @@ class Keeper:
             await self.tell()
             return ("removed from the queue" if was == QUEUED else "its files are removed"), True
         entry.asked += 1
-        self.book.save(entry)
+        self._save(entry)
         if self.child is not None:
             self.child.interrupt()
         await self.tell()
@@ -89,7 +90,7 @@ class Keeper:
             else:
                 continue
             entry.pid = None
-            self.book.save(entry)
+            self._save(entry)
 
     async def _outlived(self, entry: Entry) -> None:
         """Wait for the run's program, which ends with its service; kill what does not."""
@@ -112,47 +113,65 @@ class Keeper:
 
     async def work(self) -> None:
         """Run what waits, one after the other, until the service ends."""
-        while not self.intake.ending:
-            waiting = self.book.waiting()
-            if not waiting:
-                self._come.clear()
-                await self._come.wait()
-                continue
-            await self._run(waiting[0])
-            for old in self.book.outdated(self.limits.keep):
-                self.book.remove(old)
-            self.intake.measure_again()
+        self._works = True
+        try:
+            while not self.intake.ending:
+                if waiting := self.book.waiting():
+                    await self._run(waiting[0])
+                    self._tidy()
+                else:
+                    self._come.clear()
+                    await self._come.wait()
+        finally:
+            self._works = False
+            if self.child is not None:
+                self.child.kill()
+
+    def _tidy(self) -> None:
+        """Remove what is not kept."""
+        for old in self.book.outdated(self.limits.keep):
+            self.book.remove(old)
+        self.intake.measure_again()
 
     async def _run(self, entry: Entry) -> None:
         entry.state, entry.started_s = PREPARING, self._clock()
         file, results, log_file = self.book.file(entry), self.book.results(entry), self.book.log(entry)
         held = self.intake.secrets.pop(entry.id, {})
-        variables = self.intake.variables
+        variables = {**self.intake.variables, **held}
+        self._save(entry)
         try:
-            self.book.save(entry)
-            self.child = await Child.begin(self._launcher, file, results, log_file, {**variables, **held}, self.intake.where)
-            entry.pid, entry.born = self.child.pid, born(self.child.pid)
-            self.book.save(entry)
-            if entry.asked:
-                self.child.interrupt()
-            await self.tell()
-            running = asyncio.create_task(self._note_running(entry, self.child))
-            code = await self.child.ended()
-            running.cancel()
-            self._note_end(entry, code, self.child.last_words)
+            self.child = await Child.begin(self._launcher, file, results, log_file, variables, self.intake.where)
         except OSError as error:
             entry.state, entry.reason = FAILED, f"it can't be started: {error.strerror or error}"
+        else:
+            await self._follow(entry, self.child)
         self.child = None
         entry.pid, entry.ended_s = None, self._clock()
-        with contextlib.suppress(OSError):  # a full disk: the state is told, and written with the next change
-            self.book.save(entry)
+        self._save(entry)
         await self.tell()
+
+    async def _follow(self, entry: Entry, child: Child) -> None:
+        """From the start of a run's program to its end."""
+        entry.pid, entry.born = child.pid, born(child.pid)
+        self._save(entry)
+        if entry.asked:
+            child.interrupt()
+        await self.tell()
+        running = asyncio.create_task(self._note_running(entry, child))
+        code = await child.ended()
+        running.cancel()
+        self._note_end(entry, code, child.last_words)
+
+    def _save(self, entry: Entry) -> None:
+        """Write a state; on a full disk it is told alone, and written with the next change: a run goes on, and can be ended."""
+        with contextlib.suppress(OSError):
+            self.book.save(entry)
 
     async def _note_running(self, entry: Entry, child: Child) -> None:
         await child.begun.wait()
         if entry.state == PREPARING:
             entry.state = RUNNING
-            self.book.save(entry)
+            self._save(entry)
             await self.tell()
         await child.served.wait()
         await self.tell()
@@ -180,8 +199,7 @@ class Keeper:
                 found: dict[str, Any] = json.loads(path.read_bytes())
             except (OSError, ValueError):
                 continue
-            verdict = found.get("measurement", {}).get("verdict") if isinstance(found.get("measurement"), dict) else None
-            entry.verdict = str(verdict.get("status", "") if isinstance(verdict, dict) else verdict or "")[:200]
+            entry.verdict = str(found.get("measurement", {}).get("verdict", ""))
             rows = ((name, found.get(name)) for name in _NUMBERS)
             entry.numbers = {
                 f"{name}_{stat}": float(row[stat]) for name, row in rows if isinstance(row, dict)
@@ -195,7 +213,7 @@ class Keeper:
         self._come.set()
         await self.tell()
         stop_s, sent = time.monotonic() + grace_s, 0
-        while self.book.under_way() is not None:
+        while self._works and self.book.under_way() is not None:
             now_s = time.monotonic()
             wanted = 2 if self._hurried > 1 or now_s >= stop_s + _RESULTS_S else int(self._hurried > 0 or now_s >= stop_s)
             if self.child is not None and sent < wanted:
@@ -219,7 +237,7 @@ def size_of(text: str) -> int | None:
     return int(float(match[1]) * base ** (" KMGT".index(match[2].upper()) if match[2] else 0))
 
 
-def shown(entry: Entry, book: Book, position: int | None) -> dict[str, Any]:
+def shown(entry: Entry, position: int | None) -> dict[str, Any]:
     """What a route says of a run."""
     own = {
         "id": entry.id, "state": entry.state, "label": entry.label, "command": shlex.join(entry.command),

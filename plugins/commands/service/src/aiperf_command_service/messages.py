@@ -6,14 +6,15 @@ from msgspec import Struct
 
 
 class Ask(Struct):
-    """data: the folder of files that may be named, resolved; None where none may.  urls: prefixes; none allows all.
-    trusted: whether the file is the operator's own, who may name anything.
+    """content: of the file.  data: the folder of files that may be named, resolved; None where none may.  urls: prefixes; none
+    allows all.  trusted: whether the file is the operator's own, who may name anything.
     """
 
     results: str
     data: str | None = None
     urls: list[str] = []
     trusted: bool = False
+    content: bytes = b""
 
 
 class Fault(Struct, omit_defaults=True):

@@ -139,7 +139,7 @@ class ServiceRoutes:
 
     def _shown(self, entry: Entry) -> dict[str, Any]:
         waiting = self._book.waiting()
-        return shown(entry, self._book, waiting.index(entry) + 1 if entry in waiting else None)
+        return shown(entry, waiting.index(entry) + 1 if entry in waiting else None)
 
     async def _post(self, request: web.Request) -> web.StreamResponse:
         key = request.headers.get("Idempotency-Key", "")

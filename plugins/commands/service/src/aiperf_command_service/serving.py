@@ -67,10 +67,14 @@ async def serve(
             print(f"the token, printed once: {token}", flush=True)
         await keeper.recover()
         work = asyncio.create_task(keeper.work())
+        work.add_done_callback(lambda _: ended.set())
         code = await _until(keeper, ended, file, grace_s)
+        failed = work.done() and not work.cancelled() and work.exception() is not None
         work.cancel()
         for server in servers:
             await server.stop()
+        if failed:
+            await work  # with its traceback: a service that runs nothing must not look well
     return code
 
 
