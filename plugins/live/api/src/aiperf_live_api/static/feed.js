@@ -1,28 +1,8 @@
-/* What the run tells: server-sent events read by fetch, which can send the token.  The token comes in the fragment of the URL. */
+/* What the run tells: server-sent events read by fetch, which can send the token. */
 "use strict";
 (function () {
   const FIRST_WAIT_MS = 500, LONGEST_WAIT_MS = 5000;
-  let token = "";
-  try {
-    const given = decodeURIComponent(location.hash.slice(1));
-    if (/^[!-~]{16,}$/.test(given)) {
-      sessionStorage.setItem("aiperf-token", given);
-      history.replaceState(null, "", location.pathname + location.search);
-    }
-    token = sessionStorage.getItem("aiperf-token") || "";
-  } catch { token = location.hash.slice(1); }
-
-  function headers() { return token ? {Authorization: `Bearer ${token}`} : {}; }
-
-  async function get(path) {
-    const answer = await fetch(path, {headers: headers(), cache: "no-store"});
-    if (!answer.ok) throw new Error(await sentence(answer));
-    return answer;
-  }
-
-  async function sentence(answer) {
-    try { return (await answer.json()).detail || answer.statusText; } catch { return `${answer.status} ${answer.statusText}`; }
-  }
+  const {get, headers, sentence, hasToken} = window.Answers;
 
   async function post(path) {
     const answer = await fetch(path, {method: "POST", headers: headers()});
@@ -65,5 +45,5 @@
     }
   }
 
-  window.Feed = {get, post, listen, hasToken: () => token !== ""};
+  window.Feed = {get, post, listen, hasToken};
 })();
