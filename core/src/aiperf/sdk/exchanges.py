@@ -38,8 +38,9 @@ class Follow(Struct, frozen=True):
     whole URL.
 
     0 is at once.  Any other wait is that of a poll, and is spread: it takes 0.6 to 1.4 times *after_s*, by the run's seed, so
-    that requests which began together don't poll together.  Between two polls it is the time from start to start, though at
-    least a tenth of *after_s* from now.
+    that requests which began together don't poll together.  Between two polls it is the time from start to start, though about
+    a tenth of *after_s* from now at least.  Polls of nearly one time go out in one round, up to 2 ms sooner or later (a 32nd of
+    *after_s* where that is less).
 
     keep: the answer behind which this follows is the request's, though others follow; the last one kept counts.
     drain: bytes of the next answer are counted and stamped, and not kept, as with ``HttpRequest.drain``.

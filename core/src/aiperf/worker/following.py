@@ -21,16 +21,17 @@ from aiperf.sdk.driver import Session
 from aiperf.sdk.exchanges import Answered, Done, Follow
 from aiperf.sdk.fetch import origin
 from aiperf.sdk.model import ErrorDetails, HttpRequest, joined
-from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, STREAMED, Exchange, Shape, Transport
+from aiperf.sdk.transport import RECONNECTED, RESENT, REUSED, STREAMED, Exchange, Transport
 from aiperf.worker.draining import Drain
 from aiperf.worker.requests import Requests
+from aiperf.worker.rounds import Rounds
 
-_LONGEST_S = 1e6
-"""The longest time that a timer is set for."""
 _SAID_BYTES = 2048
 """Length of the part of a body that an error message quotes."""
 _SPREAD, _LEAST_WAIT = 0.4, 0.1
 """Shares of a poll's interval: by how much it varies, up and down; and the shortest wait behind a slow answer."""
+_ROUND = 1 / 32
+"""Share of a poll's interval by which it may come sooner or later, to be sent with others."""
 _ACCEPTED = 202
 """The status of a request whose processing has not been completed (RFC 9110)."""
 
@@ -72,19 +73,19 @@ class _Answer:
 class _Chain:
     """A request and its legs.
 
-    leg: in flight, None while the next one waits for *timer*.  answer: of *leg*, or of the last one.  kept: the answer that is
-    the request's though others follow.  step: what *leg* is, None for the first.
+    leg: in flight, None while the next one waits.  answer: of *leg*, or of the last one.  kept: the answer that is the
+    request's though others follow.  step, shape, body: what *leg* is, or the next one; None for the first.
     over: the request was aborted, and nothing follows.  legs: rows of the journal's text ``legs``.
     """
 
-    __slots__ = ("answer", "final", "kept", "leg", "legs", "outer", "over", "step", "timer")
+    __slots__ = ("answer", "body", "final", "kept", "leg", "legs", "outer", "over", "shape", "step")
 
     def __init__(self, outer: Exchange) -> None:
         self.outer, self.final, self.over = outer, outer.final, False
+        self.shape, self.body = outer.shape, outer.body
         self.legs: list[tuple[int, int, int, int, bool]] = []
         self.step: Follow | None = None
         self.kept: _Answer | None = None
-        self.timer: asyncio.TimerHandle | None = None
         self.leg: Exchange | None
         self.begin(outer)
 
@@ -107,7 +108,7 @@ class Following:
 
     def __init__(self, requests: Requests, loop: asyncio.AbstractEventLoop) -> None:
         plan = requests.plan
-        self._requests, self._loop, self._seed = requests, loop, plan.run.seed
+        self._requests, self._seed, self._rounds = requests, plan.run.seed, Rounds(loop, self._start)
         self._endpoint = endpoint_of(plan)
         self._sticky, self._keep_heads = plan.target.sticky, plan.output.keeps_requests
         self._chains: dict[int, _Chain] = {}
@@ -184,9 +185,12 @@ class Following:
         if error is None and not chain.over and 200 <= exchange.status < 300:
             began_ns = monotonic_ns()
             try:
-                if (start := self._next(chain, exchange)) is not None:
+                if (wait_s := self._next(chain, exchange)) is not None:
                     self._pass(chain, exchange)
-                    start()
+                    if wait_s and chain.step is not None:
+                        self._rounds.add(chain, wait_s, chain.step.after_s * _ROUND)
+                    else:
+                        self._start(chain)
                     return
             except Exception as trouble:  # noqa: BLE001  # code of a plugin
                 error = ErrorDetails(f"the endpoint can't follow the answer: {why(trouble)}", type=ENDPOINT_ERROR)
@@ -197,48 +201,50 @@ class Following:
             error = _failure(chain.step, exchange, answer, error)
         self._end(chain, last, error)
 
-    def _next(self, chain: _Chain, exchange: Exchange) -> Callable[[], object] | None:
-        """What starts the next leg, or its timer; None behind the last.
+    def _next(self, chain: _Chain, exchange: Exchange) -> float | None:
+        """Seconds until the next leg, which stands in *chain* then; None behind the last.
 
         Raises:
             Exception: Of the endpoint, or because of what it returned.
         """
         answer, before = chain.answer, chain.step
         headers = {} if answer.head is None else {name.lower(): value for name, value in answer.head[2]}
-        number, state = len(chain.legs) - 1, None if before is None else before.state
-        request = None if before is None else before.request
-        url = exchange.shape.url
+        number, url = len(chain.legs) - 1, exchange.shape.url
+        state, request = (None, None) if before is None else (before.state, before.request)
         step = self._endpoint.follow(Answered(number, exchange.status, answer.body, headers, request, state, url))
         if isinstance(step, Done):
             return None
         if not isinstance(step, Follow) or not isinstance(step.request, HttpRequest):
             raise TypeError(f"follow returned {type(step).__name__}, neither Follow with an HttpRequest nor Done")
-        if not 0 <= step.after_s < math.inf:
-            raise ValueError(f"follow gave after_s {step.after_s!r}, which must be 0 or more")
-        session, again = chain.outer.owner, before is not None and before.request is step.request
-        if not again and not step.request.path.startswith("/") and origin(step.request.path) != origin(url):
-            raise ValueError(f"follow gave the path {step.request.path!r}: not below /, and no URL of the same server")
+        after_s = step.after_s
+        if not 0 <= after_s < math.inf:
+            raise ValueError(f"follow gave after_s {after_s!r}, which must be 0 or more")
+        session = chain.outer.owner
         assert isinstance(session, Session)  # the kernel's owner of every request
-        if again and before is not None and before.drain is step.drain:  # asked again
-            shape = exchange.shape
-        else:
-            request = replace(step.request, drain=True) if step.drain else step.request
-            shape = self._requests.contents.shape_of(session, request)
+        if request is not step.request or before is None or before.drain is not step.drain:  # else it is asked again
+            self._shape(chain, session, step, url)
         if step.keep:
             chain.kept = answer
-        chain.step, body = step, joined(step.request).body
-        if not step.after_s:
-            return lambda: self._start(chain, shape, body)
+        chain.step = step
+        if not after_s:
+            return 0.0
         # Requests that began together would ask together, for ever: each has intervals of its own.
-        label = f"follow:{session.phase}:{session.turn}:{len(chain.legs)}"
-        interval_s = step.after_s * (1 + _SPREAD * (2 * uniform(self._seed, label, session.number) - 1))
+        label = f"follow:{session.phase}:{session.turn}:{number + 1}"
+        interval_s = after_s * (1 + _SPREAD * (2 * uniform(self._seed, label, session.number) - 1))
         spent_s = (monotonic_ns() - exchange.started_ns) / 1e9 if before is not None and before.after_s else 0.0
-        wait_s = min(_LONGEST_S, max(interval_s - spent_s, step.after_s * _LEAST_WAIT))
+        return max(interval_s - spent_s, after_s * _LEAST_WAIT)
 
-        def wait() -> None:
-            chain.timer = self._loop.call_later(wait_s, self._start, chain, shape, body)
+    def _shape(self, chain: _Chain, session: Session, step: Follow, url: str) -> None:
+        """Shape and body of the next leg, behind one that went to *url*.
 
-        return wait
+        Raises:
+            Exception: It can't be sent.
+        """
+        request = step.request
+        if not request.path.startswith("/") and origin(request.path) != origin(url):
+            raise ValueError(f"follow gave the path {request.path!r}: not below /, and no URL of the same server")
+        chain.body = joined(request).body
+        chain.shape = self._requests.contents.shape_of(session, replace(request, drain=True) if step.drain else request)
 
     def _pass(self, chain: _Chain, exchange: Exchange) -> None:
         """Leave a leg behind that is not the last."""
@@ -247,11 +253,12 @@ class Following:
             outer.bytes_received += exchange.bytes_received
             outer.flags |= exchange.flags & (RECONNECTED | RESENT)
 
-    def _start(self, chain: _Chain, shape: Shape, body: bytes) -> None:
+    def _start(self, chain: _Chain) -> None:
+        if chain.over:
+            return
         outer = chain.outer
-        leg = Exchange(outer.request, shape, body, outer.request_id, outer.session_id, monotonic_ns())
+        leg = Exchange(outer.request, chain.shape, chain.body, outer.request_id, outer.session_id, monotonic_ns())
         leg.deadline_ns, leg.owner = outer.deadline_ns, outer.owner
-        chain.timer = None
         chain.begin(leg)
         self.transport.send(leg)
 
@@ -259,8 +266,6 @@ class Following:
         """End the request with the answer *last*, or with the one kept before it; or without any."""
         outer, sink = chain.outer, self._requests.sink
         del self._chains[outer.request]
-        if chain.timer is not None:
-            chain.timer.cancel()
         behind: _Answer | None = None
         kept = chain.kept if last is not None and 200 <= last.leg.status < 300 else None
         begun = None if kept is None else (kept.leg.status, kept.leg.ack_ns, kept.leg.flags & STREAMED)
