@@ -159,6 +159,7 @@ class PromisedOptions(Options):
     fails: int | None = option("--fails", help="Number of a bad row.")
     several: int | None = option("--several", help="Number of a row that asks for two answers.")
     hangs: bool = option("--hangs", default=False, help="Never ends.")
+    sparing: bool = option("--sparing", default=False, help="They are large.")
 
 
 class Promised(Dataset):
@@ -171,7 +172,8 @@ class Promised(Dataset):
         options = self.options
         single = self.at_ms if options.timed and options.each == 1 else None
         several = self.turn_at_ms if options.timed and options.each != 1 else None
-        return options.promise and Promise(options.promise, options.each or None, single, options.any_order, several)
+        given = options.promise, options.each or None, single, options.any_order, several
+        return options.promise and Promise(*given, sparing=options.sparing)
 
     def at_ms(self, number):
         return 100.0 * (self.options.there - number if self.options.back else number)

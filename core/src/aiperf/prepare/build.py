@@ -96,7 +96,9 @@ def _made(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None, kept
         plan = plan.replacing(several_answers=entries.several_answers)
         if publish is not None and use is not None and not whole:
             entries.publish(store.max_turns)
-            if use.due_ns is None:
+            if promise is not None and promise.sparing:
+                pace.tell_sparing(writer.entries, total)
+            elif use.due_ns is None:
                 pace.tell(entries.pace, total)
             whole = entries.rest(publish(plan))
         elif promise is not None and promise.turns is None:

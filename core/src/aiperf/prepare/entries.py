@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice, tee
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from aiperf import environment
@@ -18,10 +18,12 @@ from aiperf.prepare.conversations import with_delays, with_inlined_media, withou
 from aiperf.prepare.encoder import Encoder
 from aiperf.prepare.exports import DatasetExports
 from aiperf.prepare.first_use import FirstUse, Promised
+from aiperf.prepare.lead import Lead
 from aiperf.registry.third_party import blamed, failure
 from aiperf.rundir.ahead import write_ahead
 from aiperf.rundir.store import Store
 from aiperf.rundir.store_writer import StoreWriter
+from aiperf.rundir.uses import Uses
 from aiperf.sdk.cache_bust import CacheBust, marked
 from aiperf.sdk.dataset import Dataset, Promise
 from aiperf.sdk.endpoint import Endpoint
@@ -38,6 +40,8 @@ _HEAD_S, _CHECK_S = 0.25, 2.0
 """What can be made in the first time is whole before the load; a file that can be read in the second is checked whole."""
 _GLANCE_S, _FAR = 0.05, 4
 """After that time it is enough to know that all would take so many times longer than these."""
+_LOOK_S = 0.02
+"""From one look at how far the load is to the next."""
 _YIELD = 10
 """How much nicer the builder is where workers and reducers have every core."""
 
@@ -113,8 +117,8 @@ class EntryWriter:
             if at_ms is not None and (time_ms := at_ms(number, index)) != turn.timestamp_ms:
                 raise _broken(self._plan, f"the time {time_ms} ms", f"{turn.timestamp_ms} in {conversation.id!r}")
 
-    def finish(self) -> None:
-        """Complete the files, of the store and of exporters, once all entries are in."""
+    def finish(self, *, whole: bool) -> None:
+        """Complete the files, of the store and of exporters.  *whole*: all entries are in."""
         store, grader = self._store, self._plan.plugins.grader
         if store.entries == 0:
             raise BadDataset("the data set is empty: there is nothing to send")
@@ -124,7 +128,7 @@ class EntryWriter:
                 " has no expected answers",
                 f"remove --accuracy-grader {grader.name}, or use a data set with expected answers",
             )
-        store.close()
+        store.close(whole=whole)
         self._exports.finish()
         self.answers.warn()
 
@@ -145,6 +149,8 @@ class Entries:
         self.promised = None if promise is None else Promised(promise, self.whole)
         self.pace = pace.Pace()
         self._whole: Store | None = None
+        self._lead: Lead | None = None
+        self._uses: Uses | None = None
         with blamed(plan.plugins.dataset, "failed"):
             chosen = islice(dataset, plan.data.first)
         self._conversations = self._numbered(count(), chosen)
@@ -155,9 +161,10 @@ class Entries:
         return self._writer.answers.several
 
     @property
-    def _outlined(self) -> bool:
-        """Whether the data set knows all its trees, and so has read its source to the end."""
-        return self.promised is not None and self.promised.promise.outline is not None
+    def _read(self) -> bool:
+        """Whether the data set has read its source to the end: it knows all its trees, or makes of what it has read."""
+        promise = None if self.promised is None else self.promised.promise
+        return promise is not None and (promise.outline is not None or promise.sparing)
 
     @property
     def _promised_count(self) -> int:
@@ -194,19 +201,25 @@ class Entries:
             self._conversations = self._numbered(numbers, chosen)
 
         soon_s = _HEAD_S if source is None else _CHECK_S
+        if self.promised is not None and self.promised.promise.sparing:
+            self._lead = Lead(use.wave, use.due_ns, promised, self.pace)
 
         def enough() -> bool:
             self.pace.note(store.entries)
             passed_s = monotonic() - began_s
             # The last entry can't be read yet, and a grader is refused where no answer is expected.
-            if store.entries <= use.wave or passed_s < min(_GLANCE_S, _HEAD_S) or graded > store.graded:
+            if store.entries <= use.wave or graded > store.graded:
+                return False
+            if self._lead is not None:
+                return passed_s > _HEAD_S or self._lead.far_enough(0)
+            if passed_s < min(_GLANCE_S, _HEAD_S):
                 return False
             whole_s = passed_s + (promised - store.entries) / self.pace.rate if self.pace.rate else 0.0
             return passed_s > soon_s or whole_s > (soon_s if passed_s > _HEAD_S else _FAR * soon_s)
 
         if not self._write(enough) and not self._ahead(use.due_ns):
             self._writer.answers.warn()
-            if source is not None and not self._outlined:
+            if source is not None and not self._read:
                 log.warning(
                     "%s is not checked whole: sending begins while it is read, and a bad row ends the run; --check-data"
                     " checks it before", source
@@ -231,7 +244,7 @@ class Entries:
         plan, several = self._plan, self.several_answers
         if environment.cpus() <= plan.run.workers + plan.run.reducers:
             os.nice(_YIELD)
-        whole = self._write(lambda: stop() or self.several_answers != several)
+        whole = self._write(lambda: self._rests_until(stop) or self.several_answers != several)
         if self.several_answers != several:  # its metrics were chosen for one answer to a request
             raise BadDataset(
                 f"{plan.data.source or plan.plugins.dataset}: conversation {self._store.entries} asks for several answers (n,"
@@ -243,6 +256,17 @@ class Entries:
         self._finish(whole=whole)
         return whole
 
+    def _rests_until(self, stop: Callable[[], bool]) -> bool:
+        """Wait while enough is made ahead of the load; whether to stop."""
+        lead, uses = self._lead, self._uses
+        if lead is None or uses is None:
+            return stop()
+        if lead.may_rest(uses.reached):
+            self._store.publish()
+        while not (stopped := stop()) and lead.may_rest(uses.reached) and not uses.waited_for:
+            sleep(_LOOK_S)
+        return stopped
+
     def publish(self, max_turns: int) -> None:
         """Let readers see the entries from now on.  max_turns: promised, of the longest conversation."""
         store, promise = self._store, None if self.promised is None else self.promised.promise
@@ -250,6 +274,8 @@ class Entries:
         if promise is not None and promise.outline is not None and promise.trees:
             write_ahead(Path(self._plan.output.journal), promise.count, promise.outline, self._plan.data.delay_ratio)
             store.trees = True
+        if promise is not None and promise.sparing:
+            self._uses = Uses(Path(self._plan.output.journal), self._plan.run.workers)
         store.publish()
 
     def _numbered(self, numbers: Iterable[int], conversations: Iterable[Conversation]) -> Iterator[tuple[Conversation, int]]:
@@ -278,6 +304,8 @@ class Entries:
                 if source is not None:  # a file's conversations often have no ids but those made here
                     error.message = f"{source}, entry {number + 1}: {error.message}"
                 raise
+            if self._lead is not None:
+                self._lead.note(self._store.written_bytes)
             if enough():
                 return False
         return True
@@ -285,7 +313,7 @@ class Entries:
     def _finish(self, *, whole: bool) -> None:
         if whole and self.promised is not None and self._store.entries != self._promised_count:
             raise _broken(self._plan, f"{self._promised_count} conversations", f"{self._store.entries}")
-        self._writer.finish()
+        self._writer.finish(whole=whole)
 
 
 def _broken(plan: Plan, promised: str, given: str) -> PluginError:

@@ -45,7 +45,7 @@ def ahead(pace: Pace, due_ns: Ints, entries: int, note: Callable[[], None]) -> C
 
     note: brings *pace* up to date.
     """
-    first, worst_s = _late(pace, due_ns, entries, 1)
+    first, worst_s = _late(pace, due_ns, pace.entries, entries, 1)
     if first is None:
         return None
     log.info(
@@ -61,9 +61,14 @@ def ahead(pace: Pace, due_ns: Ints, entries: int, note: Callable[[], None]) -> C
             return False
         look_s = monotonic() + _LOOK_S
         note()
-        return _late(pace, due_ns, entries, _BESIDE)[0] is None
+        return in_time(pace, due_ns, pace.entries, entries)
 
     return enough
+
+
+def in_time(pace: Pace, due_ns: Ints, made: int, entries: int) -> bool:
+    """Whether the entries behind the first *made* of *entries* are there when they are due, if they are made from now on."""
+    return _late(pace, due_ns, made, entries, _BESIDE)[0] is None
 
 
 def tell(pace: Pace, entries: int) -> None:
@@ -82,16 +87,24 @@ def _shown(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
 
 
-def _late(pace: Pace, due_ns: Ints, entries: int, slower: float) -> tuple[int | None, float]:
+def tell_sparing(made: int, entries: int) -> None:
+    """Log that *made* entries are there, and the others are made when the load needs them."""
+    log.info(
+        "%s of %s entries of the data set are made; each other one is made shortly before its use, and a request whose entry is"
+        " not made yet waits for it; --check-data makes all entries before the load", f"{made:,}", f"{entries:,}",
+    )  # fmt: skip
+
+
+def _late(pace: Pace, due_ns: Ints, made: int, entries: int, slower: float) -> tuple[int | None, float]:
     """The first request that is due before its entry is made, None where there is none, and the longest wait in s.
 
-    slower: how many times as long as until now an entry takes.
+    made: entries that are made now.  slower: how many times as long as until now an entry takes.
     """
     import numpy as np  # a phase with due times has computed with it
 
     if not pace.rate:
         return None, 0.0
-    due_s = due_ns[pace.entries : entries] / 1e9
+    due_s = due_ns[made:entries] / 1e9
     waits_s = np.arange(1, len(due_s) + 1) * slower / pace.rate - due_s
     late = np.flatnonzero(waits_s > _LATE_S)
-    return (None, 0.0) if not len(late) else (pace.entries + int(late[0]), float(waits_s.max()))
+    return (None, 0.0) if not len(late) else (made + int(late[0]), float(waits_s.max()))

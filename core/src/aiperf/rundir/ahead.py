@@ -37,18 +37,18 @@ _decode = Decoder(AheadTree).decode
 
 
 class Ahead:
-    """Reads the records by entry.  The file stays open: it is removed once the data set is whole."""
+    """Reads the records by entry.  The file stays open: it is removed once the data set is whole.  count: of the records."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
-        (self._count,) = array("q", self._file.read(_WORD))
+        (self.count,) = array("q", self._file.read(_WORD))
         self.of = lru_cache(_KEPT)(self._read)
 
     def _read(self, entry: int) -> AheadTree:
         self._file.seek(_WORD * entry)
         start, end = array("q", self._file.read(2 * _WORD))
         start = start if entry else 0  # the first word is the number of records
-        self._file.seek(_WORD * (self._count + 1) + start)
+        self._file.seek(_WORD * (self.count + 1) + start)
         return _decode(self._file.read(end - start))
 
 

@@ -83,6 +83,8 @@ _decode_origins = msgspec.msgpack.Decoder(_Origins).decode
 class Store:
     """Reads the files of a ``StoreWriter``.  *path*: of ``--endpoint``, for a process that sends requests.
 
+    looks: that process asks for each entry whether it is there while the data set grows: ``entries`` is 0 until it is whole.
+
     Raises:
         BadJournal: The directory holds no data set.
     """
@@ -90,8 +92,8 @@ class Store:
     # More than 20 attributes: each table is a map of its own, and a request reads it without a look-up between.
     # Larger than 250 lines: a body, its length and its view are found in the same tables.
 
-    def __init__(self, directory: Path, path: str | None = None) -> None:
-        self._directory, self._path, self._revision = directory, path, -1
+    def __init__(self, directory: Path, path: str | None = None, *, looks: bool = False) -> None:
+        self._directory, self._path, self._looks, self._revision = directory, path, looks, -1
         self._ready: memoryview | None = None
         self._places: range | memoryview = _IN_ORDER
         self._images: dict[tuple[int, int], int] = {}
@@ -135,11 +137,22 @@ class Store:
     def _see(self, made: int) -> None:
         """*made* entries were made by now."""
         self._made, places = made, self._places
-        self.entries = made if places is _IN_ORDER or made == len(places) else 0
+        whole = made == len(places) if places is not _IN_ORDER else made == self._rows or not self._looks
+        self.entries = made if whole else 0
 
     def has(self, entry: int) -> bool:
         """Whether the entry could be read at the last look."""
         return 0 <= self._places[entry] < self._made
+
+    def place(self, entry: int) -> int:
+        """How many entries were made before this one, which can be read."""
+        return self._places[entry]
+
+    def known(self, entry: int) -> bool:
+        """Whether the streams and times of an entry are known: it can be read, or is a tree that was told ahead."""
+        if self._ahead is not None:
+            return 0 <= entry < self._ahead.count
+        return 0 <= entry < (self._made if self._places is _IN_ORDER else len(self._places)) and self.has(entry)
 
     def readable(self) -> Iterator[int]:
         """The entries that can be read, in their order."""

@@ -15,7 +15,10 @@ Files in the journal's directory, integers little-endian int64:
                            for its media
 ``dataset.ready``          one number: how many entries can be read, and in the upper bits the revision of the files; only while
                        the data set grows, so that the files of a run don't tell how fast its machine was
-``dataset.ahead``          what is known of trees before they are made: :mod:`aiperf.rundir.ahead`
+``dataset.ahead``          what is known of trees before they are made: :mod:`aiperf.rundir.ahead`; it stays where some were
+                           never made
+``dataset.used``           of a data set that is made shortly before its use, how far the load is, while it grows:
+                           :mod:`aiperf.rundir.uses`
 ``dataset.places``         per entry: its place in the other files, -1 before it is made; where they are not made in their order
 
 While a data set grows its files have room behind what is written, and each entry that another one follows can be read.  A new

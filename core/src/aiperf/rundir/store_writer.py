@@ -53,7 +53,7 @@ class StoreWriter:
         self._about: tuple[int, ...] = ()
         self._sizes = dict.fromkeys(NAMES, 0)
         self._places: memoryview | None = None
-        for name in ("ready", "places", "ahead"):
+        for name in ("ready", "places", "ahead", "used"):
             (directory / f"dataset.{name}").unlink(missing_ok=True)
         self._files: dict[str, BinaryIO] = {name: private(directory / f"dataset.{name}").open("wb") for name in NAMES}
         self._tables: list[list[int]] = [[] for _ in TABLES]
@@ -185,7 +185,7 @@ class StoreWriter:
         self.entries += 1
         if self._ready is not None and monotonic() > self._publish_at_s:
             self.publish()
-        elif self._written_bytes() - self._flushed_bytes > _FLUSH_BYTES:
+        elif self.written_bytes - self._flushed_bytes > _FLUSH_BYTES:
             self.flush()
 
     def flush(self) -> None:
@@ -197,9 +197,11 @@ class StoreWriter:
             self._files[name].write(b"".join(pieces))
             pieces.clear()
         self._files["entries"].flush()  # its size is the progress that others see
-        self._flushed_bytes = self._written_bytes()
+        self._flushed_bytes = self.written_bytes
 
-    def _written_bytes(self) -> int:
+    @property
+    def written_bytes(self) -> int:
+        """Bytes of bodies, conversations and media so far."""
         return self._body_end + self._conversation_end + self._pool.size
 
     def publish(self) -> None:
@@ -222,8 +224,11 @@ class StoreWriter:
         # Each shape costs every reader time.
         self._publish_at_s = monotonic() + _PUBLISH_S + _SHAPE_S * len(self._shapes)
 
-    def close(self) -> None:
-        """Write ``dataset.json``, close the files and remove ``dataset.ready``, which earlier readers have mapped; once."""
+    def close(self, *, whole: bool = True) -> None:
+        """Write ``dataset.json``, close the files and remove ``dataset.ready``, which earlier readers have mapped; once.
+
+        *whole*: nothing stays of what was told ahead.
+        """
         if self._files["bodies"].closed:
             return
         self.flush()
@@ -235,7 +240,7 @@ class StoreWriter:
         self._pool.close()
         if self._ready is not None:
             self._ready[0] = self._revision + 1 << ENTRIES_BITS | self.entries
-            for name in ("ready", "ahead"):  # readers have them open
+            for name in ("ready", "used", *(["ahead"] if whole else [])):  # others have them open
                 (self._directory / f"dataset.{name}").unlink(missing_ok=True)
 
     def _write_about(self) -> bool:

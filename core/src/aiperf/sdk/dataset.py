@@ -93,6 +93,8 @@ class Promise(Struct, frozen=True):
     where conversations may have several turns.
     trees: some start others (``Conversation.streams``); the load then begins once all conversations are made, unless *outline*
     says by number what each will be.
+    sparing: the source is read to the end, and conversations are large: each is made shortly before the load uses it, and one
+    that it doesn't use is not made.
     """
 
     count: int
@@ -102,6 +104,7 @@ class Promise(Struct, frozen=True):
     turn_timestamp_ms: Callable[[int, int], float | None] | None = None
     trees: bool = False
     outline: Callable[[int], TreeOutline] | None = None
+    sparing: bool = False
 
 
 class Dataset(Generic[OptionsT]):

@@ -10,6 +10,7 @@ from typing import Any
 from aiperf.registry.hooks import Prepare
 from aiperf.rundir import journal
 from aiperf.rundir.store import Store
+from aiperf.rundir.uses import OwnUses
 from aiperf.sdk.driver import Driver, Session
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
 from aiperf.sdk.transport import Exchange, Transport
@@ -32,7 +33,7 @@ class Requests:
     phase, driver: of the phase under way.  transport: set by :meth:`send_through`.  sink: what the transport tells.
     contents: what requests carry.  in_flight, early_ends: what is under way, and ends it before its answer.
     numbered: one cell that counts the requests of this shard, those of an earlier process included.  unready: requests that
-    wait for their entries.  kind: of the sink.  warn: gets one sentence for the report.
+    wait for their entries.  kind: of the sink.  uses: told of entries that are used.  warn: gets one sentence for the report.
     """
 
     transport: Transport
@@ -41,7 +42,7 @@ class Requests:
     def __init__(
         self, plan: Plan, secrets: Secrets, store: Store, logbook: Logbook, shard: int, prepare: Prepare | None = None, *,
         loop: asyncio.AbstractEventLoop, numbered: MutableSequence[int], warn: Callable[[str], None],
-        kind: type[RequestSink] = RequestSink,
+        kind: type[RequestSink] = RequestSink, uses: OwnUses | None = None,
     ) -> None:  # fmt: skip
         self.plan, self.store, self.logbook, self.loop = plan, store, logbook, loop
         self.phase = plan.load.phases[0]
@@ -54,7 +55,7 @@ class Requests:
         self.early_ends = EarlyEnds(plan, self.in_flight.open, loop)
         texts, streaming = AnswerTexts(logbook, secrets.texts), plan.target.streaming
         self.sink = kind(self.in_flight, self.early_ends, turns, logbook, texts, streaming=streaming, loop=loop)
-        self.unready = Unready(store, loop, self._send_late)
+        self.unready = Unready(store, loop, self._send_late, uses)
         self._numbered, self._prefix = numbered, journal.request_prefix(plan.run.run_id, shard)
 
     def send_through(self, transport: Transport) -> None:
@@ -91,6 +92,7 @@ class Requests:
     def send(self, session: Session, n: int, due_ns: int, held_ns: int = 0) -> None:
         entry, in_flight = session.entry, self.in_flight
         if entry >= self.store.entries and not self.unready.reaches(entry):
+            due_ns = due_ns if due_ns >= 0 else monotonic_ns()  # what is late is late behind this instant
             self.unready.put_off((session, n, due_ns, held_ns, in_flight.ended))
             return
         request = self._numbered[0]

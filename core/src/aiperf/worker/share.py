@@ -17,6 +17,7 @@ from aiperf import environment
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, load, made
 from aiperf.rundir.store import Store
+from aiperf.rundir.uses import uses_of
 from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
 from aiperf.sdk.endpoint import drains, follows
 from aiperf.sdk.framing import event_mark
@@ -140,9 +141,11 @@ def make_share(
         kind = DrainingSink
     fd = place.fds[0] if place.fds else slots.make_progress_fd(len(plan.load.phases), place.workers)
     progress = slots.Progress(fd, len(plan.load.phases), place.workers)
+    uses = uses_of(directory, place.index)
+    store = Store(directory, plan.target.given_path, looks=uses is not None)
     requests = Requests(
-        plan, secrets, Store(directory, plan.target.given_path), logbook, place.index, hooks.request_chain(),
-        loop=loop, numbered=progress.requests(place.index), warn=warn, kind=kind,
+        plan, secrets, store, logbook, place.index, hooks.request_chain(),
+        loop=loop, numbered=progress.requests(place.index), warn=warn, kind=kind, uses=uses,
     )  # fmt: skip
     following = _following(requests, loop) if several else None
     settings = TransportSettings(

@@ -65,7 +65,7 @@ class RecordedAgents(Dataset[AgentOptionsT]):
         turns = [entry.turns for entry in corpus.entries]
         trees = any(entry.agents > 1 for entry in corpus.entries)
         outline = (lambda number: replay.outline(corpus.plan(number))) if trees else None
-        return Promise(len(turns), turns.__getitem__, any_order=True, trees=trees, outline=outline)
+        return Promise(len(turns), turns.__getitem__, any_order=True, trees=trees, outline=outline, sparing=True)
 
     def chosen(self, numbers: Iterable[int]) -> Iterator[Conversation]:
         corpus, replay = self._opened(), self._replay()

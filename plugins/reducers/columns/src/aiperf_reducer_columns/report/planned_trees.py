@@ -28,6 +28,6 @@ class PlannedTrees:
     def streams(self, entry: int) -> tuple[Stream, ...]:
         """The streams of an entry, one for a conversation that starts no others; none for an entry that isn't there."""
         store = self._store
-        if not 0 <= entry < store.entries:
+        if not store.known(entry):
             return ()
         return store.streams(entry) or (Stream(store.id(entry), 0, store.turns(entry)),)
