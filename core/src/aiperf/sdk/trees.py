@@ -223,7 +223,8 @@ def _branch_faults(stream: Stream, branch: Branch, at: int) -> Iterator[str]:
     if any(not offset >= 0 for offset in branch.offsets_ms):  # NaN, too
         yield "an offset is no time from 0 ms on"
     if any(not 0 <= earlier < at for earlier in branch.behind):
-        yield f"it waits for branches {branch.behind}; those before it are 0 to {at - 1}"
+        earlier_ones = f"those before it are 0 to {at - 1}" if at else "there are none before it"
+        yield f"it waits for branches {branch.behind}; {earlier_ones}"
     if branch.start_ms is not None and not math.isfinite(branch.start_ms):
         yield f"its recorded start is {branch.start_ms} ms"
     pause = branch.pause
