@@ -88,6 +88,18 @@ def test_planned_times_are_on_the_critical_path_with_tools(tmp_path: Path) -> No
     assert found["tree_critical_path_share"].stats["avg"] == pytest.approx(90)
 
 
+@pytest.mark.parametrize(("start_ms", "begin", "path"), [
+    (2.0, 3, 0.027),  # 3-20 of the child and 20-30 of the root: the root's first turn is no part of it
+    (2.0, 10, 0.030), (None, 10, 0.030), (2.0, 9.9, 0.0301),
+])  # fmt: skip
+def test_a_child_beside_a_turn_is_not_behind_it(tmp_path: Path, start_ms: float | None, begin: float, path: float) -> None:
+    builder = TreeBuilder()
+    builder.stream("r", 2)
+    builder.branch(0, Branch((builder.stream("x", 1),), after=0, joins=1, start_ms=start_ms))
+    found = results(tmp_path, ((0, 0, 0, 10), (1, 0, begin, 20), (0, 1, 20, 30)), PlannedTree(builder.streams(), (0, 0, 0)))
+    assert found["tree_critical_path"].stats["avg"] == pytest.approx(path)
+
+
 @pytest.mark.parametrize(("requests", "outcome"), [
     (WHOLE, "ended"),
     (WHOLE[:-1], "cut"),  # the last turn was not sent

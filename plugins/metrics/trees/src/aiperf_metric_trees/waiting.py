@@ -12,6 +12,8 @@ from aiperf.sdk.trees import Branch, PlannedTree
 from aiperf_metric_trees.gathering import Request, Tree
 
 _MS = 1e6
+_CLOCKS_NS = 1e6
+"""The end of an answer is a stamp of another clock than the start of the next request: they may be so far apart."""
 
 
 class Need(NamedTuple):
@@ -66,19 +68,26 @@ class Waits:
                 yield Need(before, delay_ns)
             yield from (Need(end, 0) for end in self.ends_of_join(request.stream, request.turn))
         else:
-            yield from (Need(start, planned_ns + delay_ns) for start, planned_ns in self._starts(request.stream))
+            starts = self._starts(request.stream, request.start_ns)
+            yield from (Need(start, planned_ns + delay_ns) for start, planned_ns in starts)
 
-    def _starts(self, number: int) -> Iterator[Need]:
-        """What a stream waited for before its first turn."""
+    def _starts(self, number: int, start_ns: float = math.inf) -> Iterator[Need]:
+        """What a stream waited for before its first turn, which started at *start_ns*.
+
+        A stream that began beside the turn that starts it waited for what that turn waited for.
+        """
         if number not in self._started_by:
             return
         parent, branch = self._started_by[number]
         wait_ns = _offset_ns(branch, number)
         pause_ns = 0.0 if branch.pause is None else math.inf if branch.pause.sigma else branch.pause.median_ms * _MS
         if branch.after is None:
-            yield from (Need(start, planned_ns + pause_ns + wait_ns) for start, planned_ns in self._starts(parent))
+            starts = self._starts(parent, start_ns)
+            yield from (Need(start, planned_ns + pause_ns + wait_ns) for start, planned_ns in starts)
         elif (request := self.at(parent, branch.after)) is not None:
-            yield Need(request, pause_ns + wait_ns)
+            beside = branch.start_ms is not None and start_ns < request.end_ns - _CLOCKS_NS
+            before = self.needs(request) if beside else [Need(request, 0)]
+            yield from (Need(need, planned_ns + pause_ns + wait_ns) for need, planned_ns in before)
         for earlier in branch.behind:
             for child in self.plan.streams[parent].branches[earlier].children:
                 yield from (Need(end, pause_ns + wait_ns) for end in self.ends(child))
