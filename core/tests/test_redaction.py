@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 from aiperf import logs
 from aiperf.planning.secret_texts import secret_texts
-from aiperf.redaction import REDACTED, private, redact, scrubbed, secret_fields, shown_fields
+from aiperf.redaction import REDACTED, private, redact, redact_json, scrubbed, secret_fields, shown_fields
 from aiperf.sdk.exporter import Target
 from aiperf.sdk.model import ErrorDetails
 
@@ -117,3 +118,14 @@ def test_a_private_file_is_its_owners_before_it_is_written(tmp_path: Path) -> No
     (tmp_path / "old").touch(0o644)
     assert {private(tmp_path / name).stat().st_mode & 0o777 for name in ("old", "new")} == {0o600}
     assert scrubbed("", (KEY,)) == ""
+
+
+def test_redacted_json_stays_json() -> None:
+    secret = "sk-0123456789abcdef"
+    url = f'"http://me:{secret}@h/?token={secret}"'
+    document = {"a": f"x api_key={secret}", "b": [url], "api_key": secret, "n": [1.5, None]}
+    shown = redact_json(json.dumps(document))
+    assert secret not in shown
+    assert json.loads(shown) == {
+        "a": "x api_key=<redacted>", "b": ['"http://<redacted>@h/?token=<redacted>'], "api_key": "<redacted>", "n": [1.5, None],
+    }  # fmt: skip

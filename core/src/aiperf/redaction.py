@@ -27,11 +27,15 @@ _NAME_IN_QUERY = rf"[?&;][^=&#\s]*{_IN_QUERY}[^=&#\s]*="
 _PARAMETER = rf"(?i){_NAME_IN_QUERY}([^&#\s]*)"
 _FIELD = rf"(?i){_SECRET}|^(?:token|jwt)$"
 _LITERAL = rf"(?i)\"({_NAME})\"\s*:\s*\"[^\"{{}}\\]{{8,}}\""
+_JSON_FIELD = (rf"(?i)(\"{_NAME}\"\s*:\s*)\"(?:[^\"\\]|\\.)*\"", rf'\1"{REDACTED}"')
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+_MARKS = frozenset(":=@")
+"""A text with a secret has one of them."""
 _REDACTIONS = (
     (r"([a-zA-Z][\w+.-]*://)[^/?#\s]+@", rf"\1{REDACTED}@"),
     (r"^[^/?#\s@:=\"{]+:[^/?#\s@]+@(?=[\w.\[])", f"{REDACTED}@"),
     (rf"(?i)({_NAME_IN_QUERY})[^&#\s]*", rf"\1{REDACTED}"),
-    (rf"(?i)(\"{_NAME}\"\s*:\s*)\"(?:[^\"\\]|\\.)*\"", rf'\1"{REDACTED}"'),
+    _JSON_FIELD,
     (rf"(?i)((?:^|[\s,]){_NAME}[:=])[^\s,]+", rf"\1{REDACTED}"),
 )
 
@@ -69,6 +73,21 @@ def redact(text: str) -> str:
     for pattern, instead in _REDACTIONS:
         text = _compiled(pattern).sub(instead, text)
     return text
+
+
+def redact_json(text: str) -> str:
+    """JSON *text* with each of its strings redacted, as :func:`redact` does, so that it stays JSON."""
+    import json
+
+    def one(string: re.Match[str]) -> str:
+        if not _MARKS.intersection(string[0]):
+            return string[0]
+        word = json.loads(string[0])
+        shown = redact(word)
+        return string[0] if shown == word else json.dumps(shown, ensure_ascii=False)
+
+    pattern, instead = _JSON_FIELD
+    return _compiled(_STRING).sub(one, _compiled(pattern).sub(instead, text))
 
 
 def scrubbed(text: str, secrets: Iterable[str]) -> str:

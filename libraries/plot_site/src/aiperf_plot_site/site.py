@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 from aiperf import AiperfError, Figure, PlotRun
 from aiperf.sdk.exporter import visible
-from aiperf.sdk.redaction import redact, shown_fields
+from aiperf.sdk.redaction import redact_json, shown_fields
 from aiperf_pages.assets import STATIC, Assets, body
 from aiperf_pages.guard import Refusal
 from aiperf_pages.server import application
@@ -174,7 +174,7 @@ async def _answer(request: web.Request, make: Callable[[], _T]) -> web.StreamRes
     """What *make*, in a thread, gives, as JSON without secrets; a sentence where it can't."""
 
     def encoded() -> bytes:
-        return visible(redact(msgspec.json.encode(make(), enc_hook=_plain).decode()).encode())
+        return visible(redact_json(msgspec.json.encode(make(), enc_hook=_plain).decode()).encode())
 
     try:
         return body(await asyncio.to_thread(encoded), _JSON).answer(request)
