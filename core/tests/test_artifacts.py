@@ -382,6 +382,13 @@ def test_a_draft_that_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"file", *names[1:]}
 
 
+def test_a_file_replaces_no_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="no file, but a device or a pipe"), atomic(tmp_path / "pipe"):
+        pass
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_a_block_that_fails_leaves_no_draft(tmp_path):
     with pytest.raises(OSError, match="No space left") as full, atomic(tmp_path / "file"):
         raise OSError(errno.ENOSPC, "No space left on device")  # of a write, which names no file

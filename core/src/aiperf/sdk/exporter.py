@@ -8,6 +8,7 @@ data set while it is made.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -169,7 +170,12 @@ def atomic(path: Path) -> Iterator[Path]:
 
     Drafts of *path* that killed processes left are removed, too.
     An OSError that names no file (a full disk) gets the name of *path*.
+
+    Raises:
+        OSError: *path* is a device or a pipe, which a file would replace.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "it is no file, but a device or a pipe", str(path))
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{escape(path.name)}.*.draft"):
