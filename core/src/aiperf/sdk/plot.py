@@ -99,9 +99,12 @@ class PlotRun:
         """A metric's statistic; None where the run doesn't have it, or it isn't finite."""
         entry = self.summary.get(tag)
         value = entry.get(statistic) if isinstance(entry, Mapping) else None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if not isinstance(value, int | float) or isinstance(value, bool):
             return None
-        return float(value)
+        try:
+            return float(value) if math.isfinite(value) else None
+        except OverflowError:  # a whole number beyond all floats
+            return None
 
     def parts(self) -> Sequence[PlotRun]:
         """The runs that it stands for: the repeats of a cell of a study, else itself alone."""

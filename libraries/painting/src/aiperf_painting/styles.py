@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from aiperf import Figure, PlotSeries
+from aiperf.sdk.redaction import redact
 
 # Okabe and Ito's colours, which people who see few colours can tell apart; bright and dark ones in turn, for print in grey.
 _ON_WHITE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C6D31")
@@ -88,8 +89,8 @@ def _endless(colours: tuple[str, ...]) -> Iterator[str]:
 
 
 def shown(text: str, most: int = _MOST_CHARACTERS) -> str:
-    """A text as a picture has it: one line, control characters visible, a long one cut in its middle."""
-    plain = "".join("�" if unicodedata.category(each)[0] == "C" and each not in "\t\n" else each for each in text)
+    """A text as a picture has it: one line, without secrets, control characters visible, a long one cut in its middle."""
+    plain = "".join("�" if unicodedata.category(each)[0] == "C" and each not in "\t\n" else each for each in redact(text))
     plain = " ".join(plain.split())
     keep = most // 2 - 1
     return plain if len(plain) <= most else f"{plain[:keep]} … {plain[-keep:]}"

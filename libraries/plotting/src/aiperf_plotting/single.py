@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -191,7 +192,9 @@ def _timeslice(preset: Preset, runs: Sequence[PlotRun]) -> Figure | None:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) <= sys.float_info.max else None
 
 
 def _histogram(preset: Preset, runs: Sequence[PlotRun]) -> Figure | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from aiperf.sdk.errors import AiperfError
 from aiperf.sdk.plot import PlotRun, TelemetrySeries
 
-from aiperf_results.finished_run import FinishedRun, open_runs
+from aiperf_results.finished_run import FinishedRun, open_runs, unfinished
 from aiperf_results.finished_study import FinishedCell, is_study, open_study
 from aiperf_results.table import Table
 
@@ -88,6 +88,15 @@ def open_cells(paths: Sequence[Path]) -> list[PlotRun]:
             raise AiperfError(f"{path} has no cell with a run that succeeded", "aiperf studies says what became of each")
         before = f"{path.name}: " if len(paths) > 1 else ""
         found += [_cell(cell, before, path) for cell in cells]
+    return found
+
+
+def left_out(paths: Sequence[Path]) -> list[str]:
+    """A sentence on each run in *paths* that :func:`open_cells` leaves out: it has no summary, or failed as part of a study."""
+    studies = [path for path in paths if path.is_dir() and is_study(path)]
+    found = unfinished([path for path in paths if path not in studies])
+    for path in studies:
+        found += [f"{run.directory} is left out: {run.failed}" for run in open_study(path).runs if run.failed]
     return found
 
 

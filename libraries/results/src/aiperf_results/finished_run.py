@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from aiperf_results.chosen import ChosenColumns, of_lines
 from aiperf_results.chosen import of_journal as of_columns
-from aiperf_results.table import Table, arrivals, requests
+from aiperf_results.table import Table, arrivals, remedy, requests
 from aiperf_results.telemetry import of_journal, of_reference
+from aiperf_results.unfinished import is_aside, lack
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, RecordBatch
@@ -35,6 +36,8 @@ FEW_BYTES = 8 << 20
 """Of a per-request file, which is read sooner than the run's metrics are loaded for the journal's columns."""
 _NOT_METRICS = frozenset({"observation_window"})
 """Has the shape of a metric in the summary and is none."""
+_MOST_TOLD = 3
+"""Directories without a summary that are named where no other has one."""
 _DEPTH = 3
 """Folders below the given one in which runs are looked for: ``profile_runs/trial_0001/concurrency_1`` of a study."""
 _FILES = {
@@ -109,7 +112,7 @@ class FinishedRun(PlotRun):
         try:
             document = json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise AiperfError(f"{path} can't be read: {error}", f"aiperf report {path.parent} makes it anew") from error
+            raise AiperfError(f"{path} can't be read: {error}", remedy(path)) from error
         if not isinstance(document, dict):
             raise AiperfError(f"{path} is no summary: it holds {type(document).__name__}, not an object")
         return document
@@ -302,23 +305,53 @@ def open_run(directory: Path | str) -> FinishedRun:
 def open_runs(paths: Sequence[Path]) -> list[FinishedRun]:
     """The runs with a summary in these directories, or below them, each labelled with the shortest name that tells it apart.
 
+    Directories of runs that are not finished are left out; :func:`unfinished` names them.
+
     Raises:
-        AiperfError: A path holds none, or can't be looked into.
+        AiperfError: A path holds no run, or can't be looked into; or no run is finished.
     """
     directories: dict[Path, Path] = {}
     files = _known_files()
+    lacking: list[AiperfError] = []
     for path in paths:
         _check_directory(path, _GIVE_SEVERAL)
         try:
             below = {directory.resolve(): directory for directory in _with_summary(path, files)}
         except OSError as error:
             raise AiperfError(f"{error.filename or path} can't be read: {error.strerror}") from error
-        if not below:
+        if below:
+            directories |= below
+        elif (why := lack(_target_of(path, files))) is not None:
+            lacking.append(AiperfError(f"{path} holds no summary: {why[0]}", why[1]))
+        else:
             summary = _target_of(path, files).file(_SUMMARY).name
-            raise AiperfError(f"{path} holds no results: neither it nor a directory below has a {summary}", _GIVE_SEVERAL)
-        directories |= below
+            hints = unfinished([path])[:_MOST_TOLD] or [_GIVE_SEVERAL]
+            raise AiperfError(f"{path} holds no results: neither it nor a directory below has a {summary}", *hints)
+    if lacking and not directories:
+        raise lacking[0]
     labels = _told_apart(list(directories))
     return [FinishedRun(directory, label, files) for label, directory in zip(labels, directories.values(), strict=True)]
+
+
+def unfinished(paths: Sequence[Path]) -> list[str]:
+    """A sentence on each directory of a run that :func:`open_runs` leaves out of *paths*, as it has no summary."""
+    files = _known_files()
+    found = {}
+    for path in paths:
+        for directory, (why, hint) in _without_summary(path, files, _DEPTH):
+            found[directory.resolve()] = f"{directory} is left out: {why}; {hint}"
+    return list(found.values())
+
+
+def _without_summary(path: Path, files: dict[str, str], depth: int) -> Iterator[tuple[Path, tuple[str, str]]]:
+    target = _target_of(path, files)
+    if target.file(_SUMMARY).is_file() or is_aside(path):
+        return
+    if (why := lack(target)) is not None:
+        yield path, why
+    elif depth:
+        for below in sorted((entry for entry in path.iterdir() if entry.is_dir() and not entry.is_symlink()), key=_counting):
+            yield from _without_summary(below, files, depth - 1)
 
 
 def _check_directory(path: Path, remedy: str) -> None:

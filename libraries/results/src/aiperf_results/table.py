@@ -93,19 +93,27 @@ class Table:
         return column + [None] * (self._count - len(column))
 
     def add(self, cells: Iterable[tuple[str, object]]) -> None:
-        """Append a row; cells that are neither a number, a text nor a list of numbers are left out."""
-        for name, value in cells:
-            if _is_number(value):
-                self._padded(name).append(value)
-            elif isinstance(value, str):
-                column = self._texts.setdefault(name, [])
-                column += [None] * (self._count - len(column))
-                column.append(intern(value) if len(value) < _SHORT else value)
-            elif isinstance(value, list) and all(map(_is_number, value)):
-                values, ends = self._lists.setdefault(name, (array("d"), array("q")))
-                ends.extend([len(values)] * (self._count - len(ends)))
-                values.extend(value)
-                ends.append(len(values))
+        """Append a row; cells that are neither a number, a text nor a list of numbers are left out.
+
+        Raises:
+            AiperfError: A whole number is larger than those of floats.
+        """
+        name = ""
+        try:
+            for name, value in cells:
+                if _is_number(value):
+                    self._padded(name).append(value)
+                elif isinstance(value, str):
+                    column = self._texts.setdefault(name, [])
+                    column += [None] * (self._count - len(column))
+                    column.append(intern(value) if len(value) < _SHORT else value)
+                elif isinstance(value, list) and all(map(_is_number, value)):
+                    values, ends = self._lists.setdefault(name, (array("d"), array("q")))
+                    ends.extend([len(values)] * (self._count - len(ends)))
+                    values.extend(value)
+                    ends.append(len(values))
+        except OverflowError as error:
+            raise AiperfError(f"{name} has a value of more than 1.8e308, which no number here can be") from error
         self._count += 1
 
     def _padded(self, name: str) -> array[float]:
@@ -170,16 +178,22 @@ def lines(path: Path, shape: Any) -> Iterator[Any]:
         AiperfError: The file cannot be read; names the line.
     """
     decode = msgspec.json.Decoder(shape).decode
-    remedy = f"aiperf report {path.parent} makes it anew"
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
                     yield decode(line)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    raise AiperfError(f"{path}:{number} can't be read: {error}", remedy) from error
+                    raise AiperfError(f"{path}:{number} can't be read: {error}", remedy(path)) from error
     except (OSError, EOFError, zlib.error) as error:
-        raise AiperfError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}", remedy) from error
+        raise AiperfError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}", remedy(path)) from error
+
+
+def remedy(path: Path) -> str:
+    """What to do about a file of a run that can't be read."""
+    if (path.parent / "journal" / "run.json").exists():
+        return f"aiperf report {path.parent} makes it anew"
+    return "copy it again from where the run was; there is no journal to make it anew from"
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiperf import UsageError
+from aiperf import AiperfError, UsageError
 from aiperf.registry.registry import Registry
 from aiperf.sdk.command import PluginOptions
 from aiperf.testing import sample_runs
@@ -93,16 +93,42 @@ def test_without_a_list_all_declared_pictures_are_drawn(results: Path, capsys: p
     assert [each["plot"] for each in figures(results / "run1", config, capsys)] == ["waits", "power", "parts"]
 
 
-def test_a_metric_that_no_run_has_is_named_with_what_is_near(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = WHOLE.replace("x: request_throughput", "x: request_thruput")
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("x: request_throughput", "x: request_thruput",
+            "tail: no run has the metric 'request_thruput'; did you mean 'request_throughput'?"),
+        ("y: {metric: request_latency, stat: p99, source: aggregated}", "y: request_latency_p98",
+            "tail: 'request_latency' has no statistic 'p98'; did you mean request_latency_p99?"),
+        ("nvidia_power_usage", "nvidia_power_usag",
+            "power: no run has samples of 'nvidia_power_usag'; did you mean 'nvidia_power_usage'?"),
+    ],
+)  # fmt: skip
+def test_numbers_that_no_run_has_are_named_with_what_is_near(
+    results: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, sentence: str
+) -> None:
     path = results.parent / "plots.yaml"
-    path.write_text(config)
+    path.write_text(WHOLE.replace(old, new))
     command = PlotCommand()
     command.plugin_options = PluginOptions(Registry.discover(), {}, {})
-    assert command.run(options(config=path), [str(results)]) == 1
+    alone = sentence.startswith("power")
+    assert command.run(options(config=path), [str(results / "run1" if alone else results)]) == 1
     said = capsys.readouterr()
-    assert "the plot tail: no run has the metric 'request_thruput'; did you mean 'request_throughput'?" in said.err
-    assert [each["plot"] for each in json.loads(said.out)] == ["ttft_vs_throughput"]
+    assert f"the plot {sentence}" in said.err
+    assert [each["plot"] for each in json.loads(said.out)] == ["waits" if alone else "ttft_vs_throughput"]
+
+
+def test_a_picture_may_be_merged_from_another(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = """
+visualization:
+  single_run_plots:
+    all: &all {type: scatter, x: time, y: request_latency}
+    first: {<<: *all, y: time_to_first_token, title: First}
+"""
+    found = figures(results / "run1", config, capsys)
+    assert [(each["plot"], each["y"]["label"]) for each in found] == [
+        ("all", "request latency (ms)"), ("first", "time to first token (ms)"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -125,6 +151,7 @@ def test_a_metric_that_no_run_has_is_named_with_what_is_near(results: Path, caps
         ("type: dual_axis", "type: scatter", ":18: the picture 'power' needs y2 where its type is dual_axis"),
         ("type: timeslice", "type: pareto", ":19: the picture 'parts' of type pareto belongs in multi_run_plots"),
         ("    parts:", "    ../parts:", ":19: '../parts' can't name a file"),
+        ("    parts:", "    1:", ":19: the key '1' of single_run_plots is no text"),
         ('["run0"]', "run0", ":21: baselines is no list of texts"),
         ("  group_display_names:", "  group_extraction_pattern: '('\n  group_display_names:",
             ":23: it is no regular expression"),
@@ -176,6 +203,11 @@ def test_a_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
         read(tmp_path / "nowhere.yaml")
 
 
-def test_a_name_that_nobody_knows_is_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(Exception, match="ttft_vs_thruput"):
-        figures(results, WHOLE.replace("tail, ttft_vs_throughput", "ttft_vs_thruput"), capsys)
+@pytest.mark.parametrize(("name", "near"), [("ttft_vs_thruput", "ttft_vs_throughput"), ("tai", "tail")])
+def test_a_name_that_nobody_knows_is_named(
+    results: Path, capsys: pytest.CaptureFixture[str], name: str, near: str
+) -> None:  # fmt: skip
+    with pytest.raises(AiperfError) as caught:
+        figures(results, WHOLE.replace("tail, ttft_vs_throughput", name), capsys)
+    assert f"plots.yaml:3: no plot plugin is called {name!r}" in caught.value.message
+    assert any(f"did you mean {near!r}" in hint for hint in caught.value.hints)

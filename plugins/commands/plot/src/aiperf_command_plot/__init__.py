@@ -11,7 +11,7 @@ from aiperf import AiperfError, Command, Figure, Plot, PluginError, UsageError
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.plot import checked
 from aiperf.sdk.registry import canonical
-from aiperf_results import open_cells
+from aiperf_results import left_out, open_cells
 
 from aiperf_command_plot.caption import caption_of
 from aiperf_command_plot.drawing import Drawing, counted
@@ -37,12 +37,13 @@ class PlotCommand(Command[PlotOptions]):
             from aiperf_command_plot.dashboard import show  # aiohttp: not for pictures
 
             _wanted(plugin_options, (), broken)
-            for sentence in broken:
+            runs = open_cells(paths)
+            for sentence in broken + left_out(paths):
                 print(f"error: {sentence}", file=sys.stderr)
             wanted = partial(_wanted, plugin_options, broken=[], option="the page")
-            return show(open_cells(paths), wanted, options.host, options.port)
+            return show(runs, wanted, options.host, options.port)
         if options.config is None:
-            plots, runs = _wanted(plugin_options, options.only, broken), open_cells(paths)
+            plots, runs = _wanted(plugin_options, options.only, broken, "--only"), open_cells(paths)
         else:
             from aiperf_command_plot.configured import chosen, read
 
@@ -50,11 +51,11 @@ class PlotCommand(Command[PlotOptions]):
             for sentence in file.idle:
                 print(f"warning: {sentence}", file=sys.stderr)
             file.classify(runs)
-            installed = partial(_wanted, plugin_options, broken=broken, option="--only or --config")
+            installed = partial(_wanted, plugin_options, broken=broken)
             plots = chosen(file, len(runs), options.only, installed)
         asked = bool(options.only) or options.config is not None
         drawing = Drawing(runs, asked=asked, verbose=options.verbose)
-        drawing.failures += broken
+        drawing.failures += broken + left_out(paths)
         figures = drawing.figures(plots)
         if options.as_json:
             from aiperf_command_plot.numbers import as_json
@@ -97,9 +98,9 @@ def _sending(options: PlotOptions, paths: Sequence[Path]) -> Callable[[Sequence[
 
 
 def _wanted(
-    plugin_options: PluginOptions, only: Sequence[str], broken: list[str], option: str = "--only"
+    plugin_options: PluginOptions, only: Sequence[str], broken: list[str], option: str = ""
 ) -> list[tuple[str, str, Plot]]:  # fmt: skip
-    """Name, package and plot of what is to be drawn.  option: where *only* comes from.
+    """Name, package and plot of what is to be drawn.  option: where *only* comes from, for messages.
 
     broken: gets a sentence for each plot that nobody asked for by name and that can't be imported.
 
@@ -115,7 +116,7 @@ def _wanted(
     try:
         names = list(dict.fromkeys(registry.descriptor("plots", canonical(name)).name for name in only)) or installed
     except AiperfError as error:
-        error.message = f"{option}: {error.message}"
+        error.message = f"{option}: {error.message}" if option else error.message
         raise
     made: list[tuple[str, str, Plot]] = []
     for name in names:

@@ -13,7 +13,9 @@ import yaml
 from aiperf import AiperfError, Figure, Plot, PlotRun, UsageError
 from aiperf_plotting.preset import LEVELS, SEVERAL, SOURCES, STATISTICS, TYPES, Preset, PresetPlot, Value
 from msgspec import Struct
+from yaml.constructor import SafeConstructor
 
+_TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _MOST_BYTES = 1 << 20
 _VALUE = ("metric", "stat", "source")
 _NOT_DRAWN = ("autoscale", "primary_style", "secondary_style", "supplementary_col", "use_slice_duration")
@@ -32,6 +34,8 @@ _ANY_NUMBER = ("scatter", "scatter_with_percentiles", "area")
 _BESIDE = ("gpu_telemetry", "server_metrics")
 """Sources of a second axis."""
 _DOWNSAMPLING = "server_metrics_downsampling"
+_MOST_TOLD = 20
+"""Series that are told where another is asked for."""
 _SLICE = {"Timeslice": "slice"}
 """What the reference calls an axis."""
 
@@ -62,6 +66,8 @@ class ConfiguredPlot(PresetPlot):
             raise AiperfError(f"{kind} shows one run, and {len(runs)} are given", "name one directory")
         for value in (self._preset.x, self._preset.y):
             _check_metric(value.metric, runs)
+        if self._preset.y2 is not None:
+            _check_samples(self._preset.y2.metric, runs)
         figure = super().draw(runs)
         if figure is None or not self.description:
             return figure
@@ -72,8 +78,21 @@ def _check_metric(metric: str, runs: Sequence[PlotRun]) -> None:
     tags = {tag for run in runs for tag, entry in run.summary.items() if isinstance(entry, Mapping) and "unit" in entry}
     if metric in tags or metric in _NUMBERS:
         return
+    tag, _, last = metric.rpartition("_")
+    if tag in tags:
+        near, hint = difflib.get_close_matches(last, STATISTICS, 1), f"there are: {', '.join(STATISTICS)}"
+        raise AiperfError(f"{tag!r} has no statistic {last!r}", f"did you mean {tag}_{near[0]}?" if near else hint)
     near = difflib.get_close_matches(metric, [*tags, *_NUMBERS], 1)
     raise AiperfError(f"no run has the metric {metric!r}", f"did you mean {near[0]!r}?" if near else "aiperf plugins metrics")
+
+
+def _check_samples(name: str, runs: Sequence[PlotRun]) -> None:
+    """Name the series that are near, where no run has samples of the series *name*."""
+    names = {series.name for run in runs for series in run.telemetry()}
+    if name not in names:
+        near = difflib.get_close_matches(name, names, 1)
+        none = "there are none" if not names else f"there are: {', '.join(sorted(names)[:_MOST_TOLD])}"
+        raise AiperfError(f"no run has samples of {name!r}", f"did you mean {near[0]!r}?" if near else none)
 
 
 class PlotFile(Struct, frozen=True):
@@ -81,7 +100,7 @@ class PlotFile(Struct, frozen=True):
 
     single, several: names of the pictures of one run and of several, in their order; None where the file does not say.
     plots: the pictures that it declares.  classes: of ``experiment_classification``.  idle: a sentence for each key without an
-    effect.
+    effect.  places: file and line of each name of the lists.
     """
 
     single: tuple[str, ...] | None
@@ -89,6 +108,7 @@ class PlotFile(Struct, frozen=True):
     plots: dict[str, ConfiguredPlot]
     classes: dict[str, Any]
     idle: tuple[str, ...] = ()
+    places: dict[str, str] = {}
 
     def names(self, runs: int) -> list[str]:
         """The pictures of so many runs."""
@@ -106,7 +126,7 @@ class PlotFile(Struct, frozen=True):
             matching = (role for role, globs in roles.items() if any(fnmatch.fnmatch(run.label, glob) for glob in globs))
             run.role = next(matching, str(self.classes.get("default") or ""))
             found = re.search(pattern, run.label) if pattern else None
-            group = run.role if found is None else found[1] if found.groups() else found[0]
+            group = run.role if found is None else found[1] or "" if found.groups() else found[0]
             run.group = str(shown.get(group, group))
 
 
@@ -125,7 +145,13 @@ def chosen(
         raise UsageError(f"--config declares no picture of {many}", f"name some in {_DEFAULTS[runs == 1]}")
     made: list[tuple[str, str, Plot]] = []
     for name in names:
-        made += [(name, "--config", file.plots[name])] if name in file.plots else installed([name])
+        try:
+            made += [(name, "--config", file.plots[name])] if name in file.plots else installed([name])
+        except AiperfError as error:
+            error.message = f"{'--only' if only else file.places.get(name, '--config')}: {error.message}"
+            near = difflib.get_close_matches(name, file.plots, 1)
+            error.hints = (*error.hints, *(f"did you mean {each!r}, which the file declares?" for each in near))
+            raise
     return made
 
 
@@ -186,13 +212,17 @@ class _Reader:
         if not isinstance(node, yaml.MappingNode):
             raise self._wrong(node, f"{what} is no mapping")
         found: dict[str, yaml.Node] = {}
+        if merged := any(key.tag == _MERGE for key, _ in node.value):
+            SafeConstructor().flatten_mapping(node)  # what is merged comes first
         for key, value in node.value:
             name = str(key.value)
+            if key.tag != _TEXT:
+                raise self._wrong(key, f"the key {name!r} of {what} is no text", f'write "{name}", with quotes')
             if allowed is not None and name not in allowed:
                 near = difflib.get_close_matches(name, allowed, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(allowed)}"
                 raise self._wrong(key, f"{what} has no key {name!r}", hint)
-            if name in found:
+            if name in found and not merged:
                 raise self._wrong(key, f"{what} has {name!r} twice")
             found[name] = value
         return found
@@ -206,6 +236,7 @@ class _Reader:
         self._classified = bool(classes)
         shown = document.get("visualization") or {}
         plots: dict[str, ConfiguredPlot] = {}
+        places: dict[str, str] = {}
         listed: dict[str, tuple[str, ...] | None] = dict.fromkeys(_DEFAULTS)
         if "visualization" in top:
             members = self._members(top["visualization"], (*_DEFAULTS, *_PLOTS), "visualization")
@@ -215,7 +246,10 @@ class _Reader:
             for key in _DEFAULTS:
                 if key in members:
                     listed[key] = tuple(self._texts(members[key], shown[key], key))
-        return PlotFile(listed[_DEFAULTS[1]], listed[_DEFAULTS[0]], plots, classes, tuple(self._idle.values()))
+                    for node in members[key].value:
+                        places.setdefault(str(node.value), _where(self._name, node.start_mark.line + 1))
+        single, several = listed[_DEFAULTS[1]], listed[_DEFAULTS[0]]
+        return PlotFile(single, several, plots, classes, tuple(self._idle.values()), places)
 
     def _note(self, node: yaml.Node, key: str, why: str) -> None:
         """The first place of a key that has no effect."""

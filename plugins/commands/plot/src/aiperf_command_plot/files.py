@@ -10,6 +10,7 @@ from typing import Any
 
 from aiperf import AiperfError, Figure, UsageError, atomic
 from aiperf.sdk.figures import described
+from aiperf.sdk.redaction import redact
 
 from aiperf_command_plot.options import PlotOptions
 
@@ -83,8 +84,13 @@ def write_pictures(
         paths.append(path)
     try:
         with atomic(folder / LIST) as draft:
-            draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            draft.write_text("".join(f"{_plain(line)}\n" for line in lines), encoding="utf-8")
     except OSError as error:
         why = error.strerror or error
         raise AiperfError(f"{folder / LIST} can't be written: {why}", "choose another place with --output") from error
     return paths
+
+
+def _plain(line: str) -> str:
+    """On one line, without secrets, and without characters that a terminal obeys."""
+    return "".join(each if each.isprintable() else " " for each in redact(line))

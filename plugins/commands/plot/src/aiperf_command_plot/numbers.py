@@ -9,6 +9,7 @@ import msgspec
 from aiperf import Figure, PlotRun, PlotSeries
 from aiperf.sdk.exporter import visible
 from aiperf.sdk.figures import described
+from aiperf.sdk.redaction import redact_json
 
 from aiperf_command_plot.caption import facts
 
@@ -22,7 +23,8 @@ def as_json(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> s
     ``axis``, ``group``, ``role``, ``points``, ``rows``, ``runs``.
     """
     document = as_documents(figures, runs)
-    return visible(msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2)).decode()
+    text = redact_json(msgspec.json.encode(document, enc_hook=_plain).decode())
+    return visible(msgspec.json.format(text.encode(), indent=2)).decode()
 
 
 def as_documents(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> list[dict[str, Any]]:

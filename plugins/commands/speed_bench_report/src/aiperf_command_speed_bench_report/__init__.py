@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aiperf import AiperfError, Command, UsageError, atomic
-from aiperf_results import FinishedRun, open_runs
+from aiperf_results import FinishedRun, open_runs, unfinished
 
 from aiperf_command_speed_bench_report.acceptance import LENGTH, RATE, Acceptance, acceptance
 from aiperf_command_speed_bench_report.matrix import CategoryRun, Matrix, category_of, model_of
@@ -26,12 +26,13 @@ class SpeedBenchReport(Command[SpeedBenchReportOptions]):
     arguments = "[DIR...]"
 
     def run(self, options: SpeedBenchReportOptions, words: Sequence[str]) -> int:
-        """0 where every run can be read; 1 where one can't, or none has the number."""
+        """0 where every run can be read; 1 where one can't or is not finished, or none has the number."""
         paths = [*map(Path, words), *options.paths]
         if not paths:
             raise UsageError("aiperf speed-bench-report needs a directory", "give those of the runs, or one that holds them")
         failures: list[str] = []
         runs = [made for each in open_runs(paths) if (made := self._read(each, options.metric, failures)) is not None]
+        failures += unfinished(paths)
         for sentence in failures:
             print(f"error: {sentence}", file=sys.stderr)
         if not any(run.number for run in runs):
