@@ -90,7 +90,7 @@ async def _client(session: Any, base: str, period_s: float, number: int, count: 
         await asyncio.sleep(max(0.0, began_s + period_s - time.monotonic()))
 
 
-def _take_what_is_left() -> None:
+def take_what_is_left() -> None:
     """Idle priority, for the process and for its session, and short slices, as what watches the run."""
     ask_for_short_slices()
     work_apart()
@@ -99,7 +99,7 @@ def _take_what_is_left() -> None:
 
 async def poll(base: str, clients: int, hz: float) -> None:
     """Say when it is ready, and poll until standard input is closed; print how many answers came."""
-    _take_what_is_left()
+    take_what_is_left()
     from aiohttp import ClientSession
 
     print("ready", flush=True)
@@ -152,7 +152,7 @@ class Children:
 
 def sit() -> None:
     """Read the terminal of standard input until it is closed; print how often the dashboard has taken the screen."""
-    _take_what_is_left()
+    take_what_is_left()
     drawn = 0
     with contextlib.suppress(OSError):  # the other end is closed
         while piece := os.read(0, 1 << 16):
@@ -161,9 +161,9 @@ def sit() -> None:
 
 
 @contextlib.contextmanager
-def beside(*words: str, stdin: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
-    """This script with other *words*, in a session of its own."""
-    command = [sys.executable, __file__, *words]
+def beside(*words: str, stdin: int = subprocess.PIPE, script: str = __file__) -> Iterator[subprocess.Popen[str]]:
+    """This script, or another one, with other *words*, in a session of its own."""
+    command = [sys.executable, script, *words]
     with subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             yield process
@@ -253,14 +253,14 @@ def _figures(
     return found | {f"{role}_mb": peak for role, peak in children.peak_mb.items()}
 
 
-def _line(row: str, figure: str, bare: list[float], watched: list[float]) -> str:
+def line(row: str, figure: str, bare: list[float], watched: list[float], allowed: str) -> str:
     if len(bare) < len(watched):  # only what watches has it
-        return f"{row:>11} {figure:>18}  watched {max(watched):10.1f} at most  allowed {ALLOWED.get(figure, '')}"
+        return f"{row:>11} {figure:>18}  watched {max(watched):10.1f} at most  allowed {allowed}"
     ratios = sorted(after / before for before, after in zip(bare, watched, strict=True) if before)
     low, high = interval(ratios) if ratios else (0.0, 0.0)
     ratio = f"{statistics.median(ratios):.3f} ({low:.3f}–{high:.3f})" if ratios else "—"
     middle = f"bare {statistics.median(bare):10.1f}  watched {statistics.median(watched):10.1f}"
-    return f"{row:>11} {figure:>18}  {middle}  ratio {ratio}  allowed {ALLOWED.get(figure, '')}"
+    return f"{row:>11} {figure:>18}  {middle}  ratio {ratio}  allowed {allowed}"
 
 
 def main() -> int:
@@ -298,7 +298,7 @@ def main() -> int:
         every[name] = pairs
         for figure in pairs[0][1]:
             bare, watched = ([pair[side][figure] for pair in pairs if figure in pair[side]] for side in (0, 1))
-            print(_line(name, figure, bare, watched), flush=True)
+            print(line(name, figure, bare, watched, ALLOWED.get(figure, "")), flush=True)
     if given.json:
         given.json.write_text(json.dumps(every, indent=2))
     return 0

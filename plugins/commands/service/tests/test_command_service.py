@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import aiohttp.web
 import pytest
 from aiperf import ConfigError, UsageError
 from aiperf.sdk.configuration import Option, OptionValue
@@ -28,6 +29,7 @@ from aiperf_command_service.intake import Intake, Limits
 from aiperf_command_service.keeper import Keeper, size_of
 from aiperf_command_service.messages import Ask, Fault, Found
 from aiperf_command_service.options import ServiceOptions
+from aiperf_command_service.relay import Relay
 from aiperf_command_service.routes import ServiceRoutes, TokenGuard
 from aiperf_command_service.types import TYPES
 from aiperf_pages.ports import address_of, listen
@@ -287,6 +289,25 @@ def test_a_run_from_its_post_to_its_archive(tmp_path: Path, monkeypatch: pytest.
                 assert f"{run['id']}/profile_export_aiperf.json" in members.getnames()
             assert (await ask("DELETE", f"/runs/{run['id']}"))[0] == 200
             assert (await ask("GET", f"/runs/{run['id']}"))[0] == 404
+
+    asyncio.run(scenario())
+
+
+def test_metrics_of_a_run_are_read_where_its_api_compresses() -> None:
+    async def metrics(request: aiohttp.web.Request) -> aiohttp.web.Response:
+        response = aiohttp.web.Response(text="aiperf_up 1\n" * 1000)
+        response.enable_compression()  # as the client of it allows
+        return response
+
+    async def scenario() -> None:
+        app, listening = aiohttp.web.Application(), listen("127.0.0.1", 0)
+        app.router.add_get("/metrics", metrics)
+        server = Server(app, TokenGuard("127.0.0.1", TOKEN), listening)
+        await server.start()
+        async with aiohttp.ClientSession(auto_decompress=False) as client:
+            url = f"{address_of('127.0.0.1', listening)}/metrics"
+            assert (await Relay(client).text(url, TOKEN)).startswith("aiperf_up 1\n")
+        await server.stop()
 
     asyncio.run(scenario())
 

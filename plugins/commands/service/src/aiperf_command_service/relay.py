@@ -91,7 +91,7 @@ class Relay:
             return ours
 
     async def events(self, request: web.Request, response: web.StreamResponse, url: str, token: str) -> None:
-        headers: dict[str, str] = {hdrs.AUTHORIZATION: f"Bearer {token}"}
+        headers = _plain(token)
         if "Last-Event-ID" in request.headers:
             headers["Last-Event-ID"] = request.headers["Last-Event-ID"]
         try:
@@ -105,11 +105,15 @@ class Relay:
     async def text(self, url: str, token: str) -> str:
         """What a page of text has; "" where the run has just ended."""
         try:
-            headers, timeout = {hdrs.AUTHORIZATION: f"Bearer {token}"}, aiohttp.ClientTimeout(total=2)
-            async with self._client.get(url, headers=headers, timeout=timeout) as answer:
+            async with self._client.get(url, headers=_plain(token), timeout=aiohttp.ClientTimeout(total=2)) as answer:
                 return await answer.text() if answer.status == 200 else ""
         except (aiohttp.ClientError, TimeoutError):
             return ""
+
+
+def _plain(token: str) -> dict[str, str]:
+    """Headers of a request whose answer is read here: the client leaves compressed ones as they are."""
+    return {hdrs.AUTHORIZATION: f"Bearer {token}", hdrs.ACCEPT_ENCODING: "identity"}
 
 
 __all__ = ["ALIVE_S", "Relay"]
