@@ -1,6 +1,6 @@
 """How late the requests of agents leave: many trees at a time, with waits, children and joins.
 
-usage: trees.py [--lanes 1000] [--rate 500] [--seconds 100] [--runs 1]
+usage: trees.py [--lanes 1000] [--rate 500] [--seconds 100] [--runs 1] [--pairs 3]
 
 Each tree has 50 requests: a root of ten turns that starts two children of five turns behind its first, third, fifth and seventh
 turn, and waits for them.  Waits before the turns are drawn so that all trees together send so many requests a second.  Prompts
@@ -11,6 +11,9 @@ it was started, as the ledger has it.  Beside it stands a bare loop with one tim
 where AIPERF_REFERENCE names its program, the reference with the same file.  The reference tells no due times, so both tools are
 compared by the turns of children: from the end of the answer before, by its record, and the wait, to the record's start.
 By the server is how far the k-th request came behind the k-th due time: it knows nothing of whose request it was.
+
+Then come *pairs* of runs of recorded agents without branches, the same conversations at the same times: as lanes of agentic
+replay, and as a fixed schedule, which the sessions driver sends.  Processor time of all processes for a request is compared.
 """
 
 from __future__ import annotations
@@ -46,6 +49,16 @@ WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
 PROMPT_TOKENS, PROMPT_BYTES = 100, 500
 CONNECTIONS = 200
 """Of the bare loop."""
+AGENTS, REQUESTS, STEP_S, BLOCK, ANSWER_S = 100, 60, 0.25, 64, 0.04
+"""Recorded agents, requests of each, the time from one to the next, tokens of a block, and how long answers took."""
+WAYS = {
+    "lanes": (
+        "--scheduling-mode", "agentic_replay", "--concurrency", AGENTS, "--trajectory-start-min-ratio", 0,
+        "--trajectory-start-max-ratio", 0, "--benchmark-duration", REQUESTS * STEP_S, "--benchmark-grace-period", 5,
+    ),
+    "sessions": ("--fixed-schedule",),
+}  # fmt: skip
+"""How recorded agents are sent."""
 
 
 def corpus(path: Path, trees: int, wait_ms: float, seed: int = 1) -> Waits:
@@ -125,6 +138,50 @@ def bare_ms(server: Truth, due_ns: npt.NDArray[np.int64], folder: Path) -> Float
     return np.array(json.loads(timed([str(word) for word in words]).output)) / 1e6
 
 
+def recorded(path: Path, seed: int = 1) -> None:
+    """Write agents without branches, whose contexts grow by two blocks a request."""
+    draw, ids = random.Random(seed), iter(range(1 << 30))
+    with path.open("w") as file:
+        for number in range(AGENTS):
+            begin_s, blocks, calls = draw.uniform(0, STEP_S), list[int](), list[dict[str, Any]]()
+            for turn in range(REQUESTS):
+                blocks += [next(ids), next(ids)]
+                at_s = 0.0 if not turn else turn * STEP_S + begin_s
+                calls.append({
+                    "t": at_s, "type": "s", "model": "m", "in": BLOCK * len(blocks), "out": TOKENS, "hash_ids": [*blocks],
+                    "api_time": ANSWER_S,
+                })  # fmt: skip
+            trace = {"id": f"a{number}", "models": ["m"], "block_size": BLOCK, "hash_id_scope": "local", "requests": calls}
+            file.write(json.dumps(trace) + "\n")
+
+
+def replayed(server: Truth, way: str, file: Path, out: Path) -> tuple[float, int]:
+    """Processor time and requests of a replay of the agents."""
+    server.reset()
+    words = [
+        Ours().program, "profile", "--model", "truth", "--url", f"http://127.0.0.1:{server.port}", "--endpoint-type", "chat",
+        "--streaming", "--tokenizer", "builtin", "--input-file", file, "--custom-dataset-type", "weka_trace",
+        "--random-seed", 1, "--artifact-dir", out, "--ui", "none", *WAYS[way],
+    ]  # fmt: skip
+    return timed([str(word) for word in words]).cpu_s, len(server.requests().received)
+
+
+def compared(server: Truth, pairs: int, folder: Path) -> None:
+    """Print the processor time of both ways, and its ratio in each pair."""
+    recorded(folder / "agents.jsonl")
+    spent = {way: list[float]() for way in WAYS}
+    for pair in range(pairs):
+        for way in [*WAYS][:: -1 if pair % 2 else 1]:
+            cpu_s, requests = replayed(server, way, folder / "agents.jsonl", folder / f"{way}-{pair}")
+            spent[way].append(cpu_s / requests)
+            print(f"recorded agents, {way}: {requests:,} requests, CPU {cpu_s:.2f} s", flush=True)
+    ratios = [lanes / sessions for lanes, sessions in zip(*spent.values(), strict=True)]
+    print(
+        f"CPU of a request, lanes to sessions: {statistics.median(ratios):.3f} ({min(ratios):.3f}-{max(ratios):.3f})"
+        f" in {pairs} pairs (must reach: 1.1)"
+    )
+
+
 def figures(values: Floats) -> dict[str, float]:
     return {name: float(np.percentile(values, share)) for name, share in (("p50", 50), ("p99", 99), ("p99.9", 99.9))} | {
         "max": float(values.max())
@@ -167,16 +224,21 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=500.0)
     parser.add_argument("--seconds", type=int, default=100)
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--pairs", type=int, default=3)
     given = parser.parse_args()
     runs = []
     for _ in range(given.runs):
         with truthd(TTFT_MS, ITL_MS) as server, tempfile.TemporaryDirectory(prefix="bench-") as folder:
             runs.append(measured(server, given, Path(folder)))
-    for name in runs[0]:
+    for name in runs[0] if runs else ():
         cells = [f"{key} {statistics.median(run[name][key] for run in runs):,.3f}" for key in runs[0][name]]
         print(f"{name}: {', '.join(cells)}")
     above = [run["this"]["p99"] - run["bare loop"]["p99"] for run in runs]
-    print(f"start lag p99 above the bare loop's: {', '.join(f'{each:.3f}' for each in above)} ms (must reach: 1 ms)")
+    if runs:
+        print(f"start lag p99 above the bare loop's: {', '.join(f'{each:.3f}' for each in above)} ms (must reach: 1 ms)")
+    if given.pairs:
+        with truthd(TTFT_MS, ITL_MS) as server, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            compared(server, given.pairs, Path(folder))
     print(machine())
 
 
