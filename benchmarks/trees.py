@@ -139,7 +139,7 @@ def bare_ms(server: Truth, due_ns: npt.NDArray[np.int64], folder: Path) -> Float
 
 
 def recorded(path: Path, seed: int = 1) -> None:
-    """Write agents without branches, whose contexts grow by two blocks a request."""
+    """Write agents without branches, whose contexts grow by two blocks a request, and end within a third."""
     draw, ids = random.Random(seed), iter(range(1 << 30))
     with path.open("w") as file:
         for number in range(AGENTS):
@@ -148,8 +148,8 @@ def recorded(path: Path, seed: int = 1) -> None:
                 blocks += [next(ids), next(ids)]
                 at_s = 0.0 if not turn else turn * STEP_S + begin_s
                 calls.append({
-                    "t": at_s, "type": "s", "model": "m", "in": BLOCK * len(blocks), "out": TOKENS, "hash_ids": [*blocks],
-                    "api_time": ANSWER_S,
+                    "t": at_s, "type": "s", "model": "m", "in": BLOCK * len(blocks) + draw.randrange(BLOCK), "out": TOKENS,
+                    "hash_ids": [*blocks], "api_time": ANSWER_S,
                 })  # fmt: skip
             trace = {"id": f"a{number}", "models": ["m"], "block_size": BLOCK, "hash_id_scope": "local", "requests": calls}
             file.write(json.dumps(trace) + "\n")

@@ -7,10 +7,11 @@ Where more than the messages changes, the whole turn is encoded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from aiperf.rundir.outline import Outline
@@ -26,15 +27,69 @@ STORED = -1
 """In place of the number of a request: the first turn as the data set has it."""
 
 
+_decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class HistoryMessages:
+    """Which messages of turns stand in the history, without live answers.  count: of them.
+
+    It reads each turn once, and those again whose messages it is asked for.
+    """
+
+    __slots__ = ("_firsts", "_turn", "count", "turns")
+
+    def __init__(self, turn: Callable[[int], Turn]) -> None:
+        self._turn = turn
+        self._firsts: list[tuple[int, int]] = []  # a turn's place, and the number of its first message; none of it was dropped
+        self.count = self.turns = 0
+
+    def follow(self, places: Sequence[int]) -> None:
+        """Take the turns at *places* that it doesn't know yet, the last of them."""
+        for place in places[self.turns :]:
+            turn = self._turn(place)
+            self.cut(0 if turn.reset else turn.keeps)
+            self._firsts.append((place, self.count))
+            self.count += len(turn.before) + len(turn.own)
+        self.turns = len(places)
+
+    def cut(self, kept: int | None) -> None:
+        """The first *kept* messages stay; None keeps all."""
+        if kept is not None and kept < self.count:
+            self.count = kept
+            while self._firsts and self._firsts[-1][1] >= kept:
+                self._firsts.pop()
+
+    def backwards(self) -> Iterator[Message]:
+        """The messages, the latest first."""
+        end = self.count
+        for place, first in reversed(self._firsts):
+            turn = self._turn(place)
+            yield from (*turn.before, *turn.own)[: end - first][::-1]
+            end = first
+
+
+class KeptMessages(NamedTuple):
+    """What stays of a body whose turn drops the last messages of the turns before.
+
+    messages: of all that are in it now, opening ones included; stay: of these.  dropped: the others.  said: texts of those
+    that stay, joined, or the end of that.
+    """
+
+    messages: int
+    stay: int
+    dropped: Sequence[Message]
+    said: str
+
+
 class Script:
     """What a session has said so far.
 
     outline: its conversation.  answers: to each turn, the messages that repeat its answer.  grown: what the next body may
     continue, in the *phase* of its request.  line: of a stream of a tree, the places of the turns that were said, those before
-    a fork included.
+    a fork included.  said: where a turn drops messages of those before it, the messages that stand.
     """
 
-    __slots__ = ("answers", "grown", "line", "outline", "phase")
+    __slots__ = ("answers", "grown", "line", "outline", "phase", "said")
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
@@ -42,6 +97,7 @@ class Script:
         self.answers: list[Sequence[Message]] = []
         self.grown: Grown | None = None
         self.phase = -1
+        self.said: HistoryMessages | None = None
 
     def forked(self, place: int) -> Script:
         """The same for a stream that goes on from the turn at *place*; later turns may have been said by now."""
@@ -49,6 +105,24 @@ class Script:
         end = self.line.index(place) + 1 if place in self.line else len(self.line)
         script.line, script.answers = self.line[:end], self.answers[:end]
         return script
+
+    def kept(self, turn: Turn, places: Sequence[int]) -> KeptMessages | None:
+        """What stays for a *turn* that keeps a number of messages, behind those at *places*; None where it drops none."""
+        said = self.said = self.said or HistoryMessages(self.outline.turn)
+        said.follow(places)
+        count, opening = said.count, len(self.outline.of(()).prelude)
+        dropped, ends, length = list[Message](), list[str](), 0
+        for number, message in enumerate(said.backwards()):
+            if count - number > (turn.keeps or 0):
+                dropped.append(message)
+            elif length < _KEPT:
+                ends += [" ".join(message.words)] if message.words else []
+                length = sum(map(len, ends))
+            else:
+                break
+        if not dropped:
+            return None
+        return KeptMessages(opening + count, opening + count - len(dropped), dropped[::-1], " ".join(ends[::-1]))
 
     def history(self, conversation: Conversation) -> list[Message]:
         """The messages of all turns before the current one, and their answers.  *conversation*: the outline's."""
@@ -80,14 +154,26 @@ class Grown:
     request: its number, or STORED.  mark: where the tail of *frame* begins in *body*.  items: it has verbatim messages.
     plain: the texts of its messages are its prompt.  said: the texts of the prompt before those of tools, joined; where counts
     add up, the end of that.  own: where the messages of a turn begin in its body of the data set, -1 before that is known.
+    ends: where each of the messages behind the head ends in the body, () before anybody asked.
     """
 
-    __slots__ = ("body", "frame", "items", "mark", "own", "plain", "request", "said")
+    __slots__ = ("body", "ends", "frame", "items", "mark", "own", "plain", "request", "said")
 
     def __init__(self, request: int, frame: BodyFrame, body: bytes, said: str, *, items: bool, plain: bool) -> None:
         self.request, self.frame, self.said, self.items, self.plain = request, frame, said, items, plain
         self.body, self.mark = bytearray(body), len(body) - len(frame.tail)
         self.own = -1
+        self.ends: list[int] = []
+
+    def end_of(self, kept: KeptMessages) -> int | None:
+        """Where the messages end that stay; None where nobody can tell."""
+        opening = len(self.frame.turn.history)
+        if not self.ends:
+            self.ends = _ends(self.body[len(self.frame.head) : self.mark], len(self.frame.head))
+        if len(self.ends) != kept.messages - opening or kept.stay <= opening:
+            return None
+        del self.ends[kept.stay - opening :]
+        return self.ends[-1]
 
 
 class Continued(NamedTuple):
@@ -127,14 +213,17 @@ class Continuing:
             said = self._kept(" ".join(texts[: len(texts) - behind]))
         return None if frame is None else Grown(number, frame, body, said, items=items, plain=plain)
 
-    def grow(self, grown: Grown, turn: Turn, new: Sequence[Message], number: int, stored: bytes) -> Continued | None:
+    def grow(
+        self, grown: Grown, turn: Turn, new: Sequence[Message], number: int, stored: bytes, kept: KeptMessages | None = None
+    ) -> Continued | None:  # fmt: skip
         """Make the body of *grown* that of the request *number*, by its *new* messages; None where it must be encoded whole.
 
-        *turn*: completed, without history.  *stored*: its body without earlier turns, of the data set.
+        *turn*: completed, without history.  *stored*: its body without earlier turns, of the data set.  *kept*: what stays of
+        the body, None for all.
         """
         items = grown.items or any(message.item is not None for message in new)
         plain = not self._asks or (self._endpoint.plain_prompts and not items and turn.plain)
-        if turn.payload is not None or turn.named or turn.state or turn.reset or turn.keeps is not None or plain != grown.plain:
+        if turn.payload is not None or turn.named or turn.state or turn.reset or plain != grown.plain:
             return None
         if not new or any(message.role == "system" for message in new):
             return None
@@ -148,16 +237,22 @@ class Continuing:
         piece = added.body[len(frame.head) : len(added.body) - len(frame.tail)]
         if not piece or not (added.body.startswith(frame.head) and added.body.endswith(frame.tail)):
             return None
+        mark = grown.mark if kept is None else grown.end_of(kept)
+        if mark is None:
+            return None
         text: str | dict[str, Any] | None = None
         if self._counts:
             texts = self._texts(new, longer, added, frame, plain=plain)
             own = [text for message in (*turn.before, *turn.own) for text in message.words]
-            text = None if texts is None else self._prompt(grown, frame, texts, own)
+            before_new = (grown.said, "") if kept is None else self._dropped(grown, kept)
+            text = None if texts is None or before_new is None else self._prompt(grown, frame, texts, own, *before_new)
             if text is None:
                 return None
         piece = piece if piece[:1] == b"," else b"," + piece
-        part = _part(grown, frame, piece, stored)
-        grown.body = _spliced(grown.body, grown.mark, piece, frame.tail)
+        part = _part(grown, frame, piece, stored, mark)
+        grown.body = _spliced(grown.body, mark, piece, frame.tail)
+        if grown.ends:
+            grown.ends += _ends(piece, mark)
         grown.mark, grown.frame = len(grown.body) - len(frame.tail), frame
         grown.request, grown.items = number, items
         return Continued(added, text, part)
@@ -188,23 +283,35 @@ class Continuing:
             return None
         return counted.texts[frame.ahead : end]
 
+    def _dropped(self, grown: Grown, kept: KeptMessages) -> tuple[str, str] | None:
+        """What was said before the dropped messages, or its end, and their texts; None where they can't be told."""
+        if not grown.plain:
+            return None
+        gone = "".join(f" {text}" for message in kept.dropped for text in message.words)
+        if not self._adds_up:
+            return (grown.said[: len(grown.said) - len(gone)], gone) if grown.said.endswith(gone) else None
+        said = self._kept(kept.said)
+        alike = min(len(said) + len(gone), len(grown.said))
+        return (said, gone) if said and f"{said}{gone}"[-alike:] == grown.said[-alike:] else None
+
     def _kept(self, said: str) -> str:
         return said[-_KEPT:] if self._adds_up else said
 
     def _prompt(
-        self, grown: Grown, frame: BodyFrame, texts: Sequence[str], own: list[str]
+        self, grown: Grown, frame: BodyFrame, texts: Sequence[str], own: list[str], said: str, gone: str
     ) -> str | dict[str, Any] | None:  # fmt: skip
         """What the journal says of the prompt: all of it, or how it differs from the one before.
 
         None where the one before has no place to count from.  *own*: texts of the turn, which the data set has.
+        *said*: before the new texts, or its end; *gone*: what the prompt before has behind it.
         """
-        said, old, behind = grown.said, " ".join(grown.frame.behind), " ".join(frame.behind)
+        old, behind = " ".join(grown.frame.behind), " ".join(frame.behind)
         longer = " ".join((said, *texts))
         if self._adds_up:
             cut = _cut(said)
             if cut is None:
                 return None
-            was, now = said[cut:], longer[cut:]
+            was, now = f"{said}{gone}"[cut:], longer[cut:]
             # Tools count the same behind both, where these end with a cut.
             apart = bool(old or behind) and (old != behind or was != "" or blank(now[-1:]))
             if apart:
@@ -221,12 +328,12 @@ def begun(body: bytes) -> dict[str, Any]:
     return {"of": STORED, "keep": 0, "new": body, "own": (0, 0), "end": 0, "last": False}
 
 
-def _part(grown: Grown, frame: BodyFrame, piece: bytes, stored: bytes) -> dict[str, Any]:
-    """How the journal has a body: *keep* bytes of that of the request *of*, *new* ones, those from *own* (first, behind the
-    last) of the turn's in the data set, and *end* bytes from the end of the one before.
+def _part(grown: Grown, frame: BodyFrame, piece: bytes, stored: bytes, mark: int) -> dict[str, Any]:
+    """How the journal has a body: *keep* bytes, up to *mark*, of that of the request *of*, *new* ones, those from *own* (first,
+    behind the last) of the turn's in the data set, and *end* bytes from the end of the one before.
     """
     same = frame.tail == grown.frame.tail
-    part = {"of": grown.request, "keep": grown.mark, "end": len(frame.tail) if same else 0}
+    part = {"of": grown.request, "keep": mark, "end": len(frame.tail) if same else 0}
     end = len(stored) - len(frame.tail)
     if same and end > 0:
         if grown.own < 0 or not piece.endswith(stored[grown.own : end]):
@@ -277,6 +384,20 @@ def _cut(text: str) -> int | None:
     while at > 0 and blank(text[at - 1]):
         at = text.rfind(" ", 0, at)
     return at if at > 0 else None
+
+
+def _ends(messages: bytes | bytearray, first: int) -> list[int]:
+    """Where each message of a list without its brackets ends, where that begins at *first*; [] where nobody can tell."""
+    inner = bytes(messages).removeprefix(b",")
+    found = [len(bytes(message)) for message in _decode_list(b"[%b]" % inner)]
+    if sum(found) + len(found) - 1 != len(inner):  # there are blanks
+        return []
+    ends, at = list[int](), first + len(messages) - len(inner)
+    for length in found:
+        at += length
+        ends.append(at)
+        at += 1
+    return ends
 
 
 def _spliced(body: bytearray, mark: int, piece: bytes, tail: bytes) -> bytearray:

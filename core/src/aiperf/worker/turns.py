@@ -31,6 +31,8 @@ from aiperf.worker.logbook import Logbook
 
 _CHECKED = 4
 """So many bodies that continue another are compared with what the endpoint makes of the whole turn."""
+_MARKED = 2
+"""The first messages, one of which has the marker: a system message, and the user's first."""
 _KEPT_OUTLINES = 256
 """Conversations that are kept, so that the streams of a tree share one."""
 
@@ -110,14 +112,18 @@ class Turns:
             grown = continuing.begin(STORED, first, store.body(session.entry, 0, session.model))
         if grown is None:
             return None
-        turn = store.part(script.outline, session.turn).turns[0]
+        turn, kept = store.part(script.outline, session.turn).turns[0], None
         if text and turn.extra:  # it may have a marker of its own
             return None
+        if turn.keeps is not None:
+            kept = script.kept(turn, script.line if script.outline.streams else range(session.turn))
+            if text and kept is not None and turn.keeps < _MARKED:
+                return None
         tools = grown.frame.turn.tools if turn.tools is None else turn.tools
         turn = filled(turn, target, model, history=(), state=session.state, tools=tools)
         new = (*script.answers[-1], *turn.before, *turn.own)
         stored = store.body(session.entry, session.turn, session.model)
-        continued = continuing.grow(grown, turn, new, request, stored)
+        continued = continuing.grow(grown, turn, new, request, stored, kept)
         if continued is None or not (self._unchecked == 0 or self._keeps_its_promise(session, grown.body)):
             return None
         script.grown = grown

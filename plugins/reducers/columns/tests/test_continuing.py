@@ -180,7 +180,7 @@ def talk(
     for at, (turn, answer) in enumerate(zip(conversation.turns, answers, strict=True)):
         asked = completed(conversation, at, plan.target, "m", history)
         wholes.append((request := encoded(endpoint, asked), prompt(endpoint, asked, request)))
-        history = ([] if turn.reset else history) + [*turn.before, *turn.own]
+        history = ([] if turn.reset else history[: turn.keeps]) + [*turn.before, *turn.own]
         if answer and conversation.answers == Answers.LIVE:
             history.append(Message("assistant", (answer,)))
     prompts, counts = Prompts(store), Counted()
@@ -241,6 +241,17 @@ CONVERSATIONS = {
     "no live answers": Conversation("c", said("One", "two", "three"), answers=Answers.NONE),
     "authored answers": Conversation(
         "c", tuple(Turn((f"turn {n}",), before=(Message("assistant", ("Yes",)),)) for n in range(4)), answers=Answers.AUTHORED
+    ),
+    "some messages kept": Conversation(
+        "c", (
+            *said("One " * 90, "two", "three"), Turn(("four",), keeps=2), *said("five", "x" * 300, before=(user("more"),)),
+            Turn(("six",), keeps=5), Turn(("seven",), keeps=9), Turn(("eight",), keeps=1), *said("nine"),
+            Turn(("ten",), reset=True), *said("eleven", "twelve"), Turn(("thirteen",), keeps=2, max_tokens=3),
+        ), answers=Answers.NONE,
+    ),
+    "some messages kept behind a start": Conversation(
+        "c", (*said("One", "two", before=(Message("user", ("so",)),)), Turn(("three",), keeps=3), Turn(("four",), keeps=3)),
+        system="Be brief", context="So far", opening=(Message("user", ("Hi",)),), answers=Answers.AUTHORED,
     ),
     "alone": Conversation("c", said("One", "two", "three"), alone=True),
 }  # fmt: skip
@@ -344,26 +355,44 @@ def test_any_texts_are_counted_as_one(
 
 
 @pytest.mark.parametrize("where", [CacheBust.SYSTEM_PREFIX, CacheBust.SYSTEM_SUFFIX, CacheBust.FIRST_TURN_PREFIX])
-@pytest.mark.parametrize("name", ["plain", "a system message", "tools", "fields", "a reset", "verbatim", "alone"])
+@pytest.mark.parametrize(
+    "name", ["plain", "a system message", "tools", "fields", "a reset", "verbatim", "alone", "some messages kept"]
+)
 def test_markers_stand_where_they_would(tmp_path: Path, name: str, where: CacheBust) -> None:
     conversation = CONVERSATIONS[name]
     check(talk(tmp_path, conversation, [f"answer {at}" for at in range(len(conversation.turns))], cache_bust=where))
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(words, words, st.none() | st.integers(1, 12)), min_size=3, max_size=8), st.booleans())
+def test_any_number_of_messages_is_kept(turns: list[tuple[str, str, int | None]], adds_up: bool) -> None:
+    made = tuple(Turn((own,), before=(Message("user", (before,)),), keeps=keeps) for own, before, keeps in turns)
+    with tempfile.TemporaryDirectory() as directory:
+        check(talk(Path(directory), Conversation("c", made, answers=Answers.NONE), [""] * len(made), adds_up=adds_up))
+
+
 LONG = Conversation("c", tuple(Turn(("word " * 400 + str(n),)) for n in range(30)))
+REWRITTEN = Conversation(
+    "c", tuple(
+        Turn(("word " * 400 + str(n),), before=(Message("user", (f"more {n}",)),), keeps=2 * n - 1 if n else None)
+        for n in range(30)
+    ), answers=Answers.NONE,
+)  # fmt: skip
+"""Each turn has another message in place of the last one of the turn before."""
 
 
-def test_a_turn_is_encoded_and_counted_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("conversation", "times"), [(LONG, 1), (REWRITTEN, 2)])
+def test_a_turn_is_encoded_and_counted_once(tmp_path: Path, conversation: Conversation, times: int) -> None:
     lengths = load(CHATTING).encoded
     lengths.clear()
-    sent = talk(tmp_path, LONG, ["Yes"] * 30)
+    sent = talk(tmp_path, conversation, ["Yes"] * 30)
     journal = sum(path.stat().st_size for path in (tmp_path / "journal").glob("*.seg"))
-    assert journal < len(sent[-1].body) / 3, "the journal repeats what the data set has"
+    assert journal < times * len(sent[-1].body) / 3, "the journal repeats what the data set has"
     assert sum(count > 3 for count in lengths) <= 3, "only the checks of the promise encode the history again"
     counts, prompts = Counted(), Prompts(Store(tmp_path / "journal"))
     for request in ShardReader(tmp_path / "journal", 0).finished():
         prompts.tokens(request, counts)
-    assert sum(map(len, counts.asked)) < sum(len(turn.text) + 10 for turn in LONG.turns)
+    assert sum(map(len, counts.asked)) < times * sum(len(turn.text) + 20 for turn in conversation.turns)
 
 
 def test_nothing_of_a_session_is_kept_behind_its_end(tmp_path: Path) -> None:
