@@ -12,13 +12,13 @@ from types import SimpleNamespace
 import pytest
 from aiperf.registry.registry import Registry
 from aiperf.sdk.command import PluginOptions
-from aiperf_command_plot import _wanted
 from aiperf_command_plot.dashboard import CommandDrawer
 from aiperf_pages.guard import Guard
 from aiperf_pages.ports import listen
 from aiperf_pages.server import Server
 from aiperf_plot_site.catalog import RunCatalog
 from aiperf_plot_site.site import PUBLIC, PlotSite
+from aiperf_plotting.installed import wanted_plots
 from aiperf_results import open_cells
 
 TOKEN = "a-token-of-twenty-characters"
@@ -80,7 +80,7 @@ def several(folder: Path) -> Path:
 
 def drawer() -> CommandDrawer:
     """What the command passes to the page."""
-    return CommandDrawer(partial(_wanted, PluginOptions(Registry.discover(), {}, {}), broken=[]))
+    return CommandDrawer(partial(wanted_plots, PluginOptions(Registry.discover(), {}, {}), broken=[]))
 
 
 @contextlib.asynccontextmanager

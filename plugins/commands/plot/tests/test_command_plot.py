@@ -20,8 +20,8 @@ from aiperf.sdk.descriptor import Descriptor
 from aiperf.sdk.plot import Mark
 from aiperf.testing import CommandContract, sample_runs
 from aiperf_command_plot import PlotCommand
-from aiperf_command_plot.caption import caption_of
 from aiperf_command_plot.options import PlotOptions
+from aiperf_plotting.caption import caption_of
 from aiperf_results import finished_run, open_runs
 from aiperf_results.chosen import ChosenColumns, of_lines
 

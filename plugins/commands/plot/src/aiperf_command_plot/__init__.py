@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from aiperf import AiperfError, Command, Figure, Plot, PluginError, UsageError
+from aiperf import AiperfError, Command, Figure, UsageError
 from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.plot import checked
-from aiperf.sdk.registry import canonical
+from aiperf_plotting.caption import caption_of
+from aiperf_plotting.drawing import Drawing, counted
+from aiperf_plotting.installed import wanted_plots
 from aiperf_results import left_out, open_cells
 
-from aiperf_command_plot.caption import caption_of
-from aiperf_command_plot.drawing import Drawing, counted
 from aiperf_command_plot.files import painter, sender, size_of, write_pictures
 from aiperf_command_plot.options import PlotOptions
 
@@ -36,14 +36,14 @@ class PlotCommand(Command[PlotOptions]):
         if options.dashboard:
             from aiperf_command_plot.dashboard import show  # aiohttp: not for pictures
 
-            _wanted(plugin_options, (), broken)
+            wanted_plots(plugin_options, (), broken)
             runs = open_cells(paths)
             for sentence in broken + left_out(paths):
                 print(f"error: {sentence}", file=sys.stderr)
-            wanted = partial(_wanted, plugin_options, broken=[], option="the page")
+            wanted = partial(wanted_plots, plugin_options, broken=[], option="the page")
             return show(runs, wanted, options.host, options.port)
         if options.config is None:
-            plots, runs = _wanted(plugin_options, options.only, broken, "--only"), open_cells(paths)
+            plots, runs = wanted_plots(plugin_options, options.only, broken, "--only"), open_cells(paths)
         else:
             from aiperf_command_plot.configured import chosen, read
 
@@ -51,14 +51,14 @@ class PlotCommand(Command[PlotOptions]):
             for sentence in file.idle:
                 print(f"warning: {sentence}", file=sys.stderr)
             file.classify(runs)
-            installed = partial(_wanted, plugin_options, broken=broken)
+            installed = partial(wanted_plots, plugin_options, broken=broken)
             plots = chosen(file, len(runs), options.only, installed)
         asked = bool(options.only) or options.config is not None
         drawing = Drawing(runs, asked=asked, verbose=options.verbose)
         drawing.failures += broken + left_out(paths)
         figures = drawing.figures(plots)
         if options.as_json:
-            from aiperf_command_plot.numbers import as_json
+            from aiperf_plotting.documents import as_json
 
             print(as_json(figures, drawing.runs))
         elif figures:
@@ -95,40 +95,6 @@ def _sending(options: PlotOptions, paths: Sequence[Path]) -> Callable[[Sequence[
         return sentences
 
     return send
-
-
-def _wanted(
-    plugin_options: PluginOptions, only: Sequence[str], broken: list[str], option: str = ""
-) -> list[tuple[str, str, Plot]]:  # fmt: skip
-    """Name, package and plot of what is to be drawn.  option: where *only* comes from, for messages.
-
-    broken: gets a sentence for each plot that nobody asked for by name and that can't be imported.
-
-    Raises:
-        UsageError: None is installed.
-        PluginError: One of *only* isn't, or is broken; with what is near.
-    """
-    registry = plugin_options.registry
-    installed = [plugin.name for plugin in registry.all("plots")]
-    if not installed and not only:
-        hints = ("pip install aiperf-plot-basics", "or write one: aiperf plugins new plot my-plot")
-        raise UsageError("no plot is installed", *hints)
-    try:
-        names = list(dict.fromkeys(registry.descriptor("plots", canonical(name)).name for name in only)) or installed
-    except AiperfError as error:
-        error.message = f"{option}: {error.message}" if option else error.message
-        raise
-    made: list[tuple[str, str, Plot]] = []
-    for name in names:
-        try:
-            plot = registry.load("plots", name)(plugin_options.options.get(f"plots:{name}"))
-        except PluginError as error:
-            if only:
-                raise
-            broken.append(error.message)
-        else:
-            made.append((name, registry.descriptor("plots", name).package, plot))
-    return made
 
 
 __all__ = ["PlotCommand"]

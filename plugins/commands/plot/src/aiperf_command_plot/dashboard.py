@@ -15,12 +15,12 @@ from aiperf_pages.tokens import new_token, token_of_environment
 from aiperf_plot_site.catalog import RunCatalog
 from aiperf_plot_site.drawer import Change, Drawn, OfferedPlot, RunCard
 from aiperf_plot_site.serving import serve
+from aiperf_plotting.caption import caption_of, facts
+from aiperf_plotting.documents import as_documents
+from aiperf_plotting.drawing import Drawing, checked_summary
 from aiperf_plotting.loads import load_label, load_unit, loads
 
-from aiperf_command_plot.caption import caption_of, facts
 from aiperf_command_plot.configured import chosen, parsed
-from aiperf_command_plot.drawing import Drawing, checked_summary
-from aiperf_command_plot.numbers import as_documents
 
 Wanted = Callable[[Sequence[str]], list[tuple[str, str, Plot]]]
 

@@ -11,7 +11,7 @@ from aiperf.sdk.exporter import visible
 from aiperf.sdk.figures import described
 from aiperf.sdk.redaction import redact_json
 
-from aiperf_command_plot.caption import facts
+from aiperf_plotting.caption import facts
 
 
 def as_json(figures: Iterable[tuple[str, Figure]], runs: Sequence[PlotRun]) -> str:
