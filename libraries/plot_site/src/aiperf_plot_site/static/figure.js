@@ -241,7 +241,7 @@
         const at = scale.at(value), long = words.length * CHARACTER;
         this.ground.append(svg("path", {d: axis === "x" ? `M${at} ${this.top}V${this.bottom}` : `M${this.left} ${at}H${this.right}`, stroke: color, "stroke-width": 1, "stroke-dasharray": dash}));
         if (taken.length >= 12) return;
-        let [x, y] = axis === "x" ? [Math.min(at + 4, this.right - long), this.top + 13] : [this.right - long - 4, at - 4];
+        let [x, y] = axis === "x" ? [Math.min(at + 4, this.right - long), this.top + 13] : [this.right - long - 4, at - 4 < this.top + 12 ? at + 14 : at - 4];
         while (taken.some(([a, b, c]) => Math.abs(b - y) < 14 && x < a + c && a < x + long)) y += 14;
         if (y > this.bottom) return;
         taken.push([x, y, long]);
