@@ -128,7 +128,8 @@ def make_run(directory: Path, exporters: tuple[PluginRef, ...], level: str = "re
 def report(
     *words: Path | str, as_json: bool = False, output: Path | None = None, slices: float | None = None,
     others: PluginOptions | None = None, definitions: bool = False, level: str | None = None,
-    percentiles: Sequence[float] = (), columns: Sequence[str] = (), verbose: bool = False,
+    percentiles: Sequence[float] = (), columns: Sequence[str] = (), verbose: bool = False, html: bool = False,
+    baseline: Path | None = None,
 ) -> int:  # fmt: skip
     command = Report()
     command.plugin_options = others
@@ -136,6 +137,7 @@ def report(
     options.accuracy_grader, options.export_level = None, level
     options.grading_processes = options.grading_timeout_s = None
     options.percentiles, options.columns, options.verbose = percentiles, columns, verbose
+    options.html, options.baseline = html, baseline
     return command.run(options, [str(word) for word in words])
 
 
@@ -352,6 +354,35 @@ def test_a_definition_that_fails_is_named_and_the_others_are_shown(run, capsys):
 def test_a_comparison_refuses_what_makes_another_report(run, options, flag):
     with pytest.raises(UsageError, match=f"--definitions reads a run as it was made, and {flag} would"):
         report(run, definitions=True, **options)
+
+
+class Whole(SummaryExporter):
+    def export(self, summary):
+        path = self.target.file("aiperf.json")
+        fields = {"is_complete": summary.complete, "incomplete_reason": summary.incomplete_reason}
+        path.write_text(json.dumps({**fields, "request_count": {"unit": "requests", "avg": summary.valid}}))
+        return [Artifact("JSON Export", path)]
+
+
+def test_a_killed_run_has_a_page_that_says_so_in_its_verdict(tmp_path, capsys):
+    pytest.importorskip("aiperf_report_page")
+    run = make_run(tmp_path / "run", exporters=(ref("json", Whole),))
+    assert report(run, html=True, others=PluginOptions(Registry([]), {}, {})) == KILLED
+    said, text = capsys.readouterr(), (run / "report.html").read_text()
+    assert said.out == f"Report: {run / 'report.html'}\n" and said.err.startswith("error: results of run are partial: ")
+    assert "partial: the run was cut short" in text and "these were made now, from its journal" in text
+    assert not (run / "profile_export_aiperf.json").exists()
+
+
+@pytest.mark.parametrize(("options", "sentence"), [
+    ({"html": True, "as_json": True}, "--html writes a page, and --json print"),
+    ({"html": True, "verbose": True}, "--verbose has no effect beside --html"),
+    ({"html": True, "slices": 1.0}, "--html reads a run as it was made, and --slice-duration would"),
+    ({"baseline": Path("x")}, "--baseline needs --html"),
+])  # fmt: skip
+def test_a_page_and_what_makes_none_are_told_apart(run, options, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        report(run, **options)
 
 
 def test_results_of_another_tool_are_refused_by_name(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Sequence
@@ -11,9 +12,11 @@ from typing import Any
 
 from aiperf import AiperfError, Artifact, Command, ConfigError, Plan, Summary, Target, UsageError
 from aiperf.results import is_study
+from aiperf.sdk.command import PluginOptions
 from aiperf.sdk.model import names
 from msgspec.structs import replace
 
+from aiperf_command_report import html_page
 from aiperf_command_report.options import ReportOptions
 from aiperf_command_report.rescoring import at_level, choosing, flags, regraded, replanned
 
@@ -36,6 +39,16 @@ class Report(Command[ReportOptions]):
             raise UsageError("report needs a directory", "for example: aiperf report artifacts/my-run")
         if options.as_json and options.output is not None:
             raise UsageError("--json and --output exclude each other: one prints, the other writes", "drop one of them")
+        if options.html:
+            html_page.refuse(options)
+            self._refuse_changes("--html", options)
+            plugin_options = self.plugin_options or PluginOptions(self.registry, {}, {})
+            summarise = partial(self._summary_json, options=options)
+            return html_page.write([Path(word) for word in words], plugin_options, summarise, options)
+        if options.baseline is not None:
+            raise UsageError("--baseline needs --html: the page compares runs with it", "add --html, or drop --baseline")
+        if self.plugin_options is not None and (idle := flags(self.plugin_options, ("plots",))):
+            raise UsageError(f"{names(idle)} needs --html: there are figures on the page alone", "add --html, or drop it")
         if options.output is not None and len(words) > 1:
             raise UsageError(f"--output takes the results of one run, {len(words)} were given", "report them one by one")
         if options.definitions:
@@ -58,20 +71,7 @@ class Report(Command[ReportOptions]):
         """
         from aiperf_command_report import definitions
 
-        asked = [] if options.slice_duration_s is None else ["--slice-duration"]
-        asked += ["--percentiles"] if options.percentiles else []
-        asked += ["--columns"] if options.columns else []
-        asked += [] if options.export_level is None else ["--export-level"]
-        asked += [] if options.accuracy_grader is None else ["--accuracy-grader"]
-        asked += [] if options.grading_processes is None else ["--grading-processes"]
-        asked += [] if options.grading_timeout_s is None else ["--grading-timeout"]
-        if self.plugin_options is not None:
-            asked += flags(self.plugin_options)
-        if asked:
-            raise UsageError(
-                f"--definitions reads a run as it was made, and {names(asked)} would make another report of it",
-                f"leave {'it' if len(asked) == 1 else 'them'} out, or --definitions",
-            )
+        self._refuse_changes("--definitions", options)
         failed = False
         for directory in directories:
             numbers, failures = definitions.compared(directory, self.plugin_options)
@@ -86,6 +86,39 @@ class Report(Command[ReportOptions]):
             else:
                 sys.stdout.write(definitions.as_json(numbers) if options.as_json else definitions.as_text(numbers))
         return not failed
+
+    def _summary_json(self, directory: Path, options: Any) -> dict[str, Any]:
+        """The summary of a run that has none, from its journal; nothing is exported."""
+        from aiperf.parts import reporting
+
+        try:
+            summary, plan, clock = reporting.report(directory, lambda plan: self._plan(plan, options))
+        except OSError as error:
+            where, why = error.filename or directory, error.strerror or error
+            raise AiperfError(f"{directory} can't be reported: {where}: {why}") from error
+        document: dict[str, Any] = json.loads(_json(summary, plan, reporting.target_for(plan, clock)))
+        return document
+
+    def _refuse_changes(self, reader: str, options: Any) -> None:
+        """Refuse what makes another report of a run beside *reader*, an option that reads runs as they are.
+
+        Raises:
+            UsageError: One of them is given.
+        """
+        asked = [] if options.slice_duration_s is None else ["--slice-duration"]
+        asked += ["--percentiles"] if options.percentiles else []
+        asked += ["--columns"] if options.columns else []
+        asked += [] if options.export_level is None else ["--export-level"]
+        asked += [] if options.accuracy_grader is None else ["--accuracy-grader"]
+        asked += [] if options.grading_processes is None else ["--grading-processes"]
+        asked += [] if options.grading_timeout_s is None else ["--grading-timeout"]
+        if self.plugin_options is not None:
+            asked += flags(self.plugin_options)
+        if asked:
+            raise UsageError(
+                f"{reader} reads a run as it was made, and {names(asked)} would make another report of it",
+                f"leave {'it' if len(asked) == 1 else 'them'} out, or {reader}",
+            )
 
     def _plan(self, plan: Plan, options: Any) -> Plan:
         """The plan of the report."""

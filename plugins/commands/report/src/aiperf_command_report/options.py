@@ -11,6 +11,14 @@ from aiperf.sdk.statistics import Columns, Percentiles
 
 class ReportOptions(Options):
     as_json: bool = option("--json", default=False, help="Print the summary as JSON to standard output; write no files.")
+    html: bool = option(
+        "--html",
+        default=False,
+        help="Write one page that needs no network, with figures and all tables, to --output; several runs stand side by side.",
+    )
+    baseline: Path | None = option(
+        "--baseline", metavar="DIR", shown="the first", help="With --html, the run that the others are compared with."
+    )
     definitions: bool = option(
         "--definitions",
         default=False,
@@ -70,4 +78,9 @@ class ReportOptions(Options):
         default=False,
         help="Print every table, also of a run that was made without -v.",
     )
-    output: Path | None = option("--output", metavar="DIR", shown="the run's own", help="Directory to write the results to.")
+    output: Path | None = option(
+        "--output",
+        metavar="PATH",
+        shown="the run's own",
+        help="Directory to write the results to; with --html the file, report.html in the first directory by default.",
+    )

@@ -43,6 +43,8 @@ def replanned(plan: Plan, plugin_options: PluginOptions | None, slice_duration_s
         series=plan.plugins.series or next((each.ref for each in series), None),
     )
     for key, options in plugin_options.options.items():
+        if key.startswith("plots:"):  # of the page alone
+            continue
         encoded, earlier = EncodedOptions.of(options), plan.plugins.options.get(key)
         given = {field: encoded.values[field] for field in plugin_options.given.get(key, ())}
         values = {**encoded.values, **({} if earlier is None else earlier.values), **given}
@@ -97,9 +99,9 @@ def regraded(plan: Plan, plugin_options: PluginOptions, name: str) -> Plan:
     return _configured(plan, "accuracy", {"grader": one.name})
 
 
-def flags(plugin_options: PluginOptions) -> list[str]:
-    """The given flags of metrics, exporters, verdicts and tables."""
-    installed = [plugin for category in _CATEGORIES for plugin in plugin_options.registry.all(category)]
+def flags(plugin_options: PluginOptions, categories: Sequence[str] = _CATEGORIES) -> list[str]:
+    """The given flags of metrics, exporters, verdicts and tables, or of other *categories*."""
+    installed = [plugin for category in categories for plugin in plugin_options.registry.all(category)]
     given = {plugin.key: plugin_options.given.get(plugin.key, ()) for plugin in installed}
     return [spec.flags[0] for plugin in installed for spec in plugin.options if spec.field in given[plugin.key]]
 

@@ -1,0 +1,83 @@
+"""The page: head, policy, sections, script.  It needs nothing but itself."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from aiperf_report_page import evidence, sections
+from aiperf_report_page.markup import escaped, section
+from aiperf_report_page.numbers import all_numbers, key_numbers, tiles
+from aiperf_report_page.opening import ReportedRun
+
+MARK = "<!doctype html>\n<!-- a report of aiperf -->\n"
+"""How a page begins."""
+_STYLES = (("aiperf_pages", "style.css"), ("aiperf_plot_site", "plots.css"), ("aiperf_report_page", "report.css"))
+_SCRIPTS = (("aiperf_plot_site", "figure.js"), ("aiperf_report_page", "report.js"))
+_PAGE = Template("""$mark<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>$title – aiperf</title>
+<link rel="icon" href="data:,">
+<style>$style</style>
+</head>
+<body>
+<a class="skip" href="#main">To the report</a>
+<header class="top"><h1>$title</h1><span class="grow"></span></header>
+<nav aria-label="Sections"><ul>$links</ul></nav>
+<main id="main" tabindex="-1">
+$body</main>
+<footer class="soft"><p>$footer</p></footer>
+<script>$script</script>
+</body>
+</html>
+""")
+_POLICY = Template(
+    "default-src 'none'; script-src 'sha256-$script'; style-src 'sha256-$style'; img-src data:; base-uri 'none';"
+    " form-action 'none'"
+)
+"""The page's one script and its one style sheet run, and nothing else."""
+_NAMED = re.compile(r'<section class="panel" id="([\w-]+)" aria-labelledby="[\w-]+"><h2 id="[\w-]+">([^<]*)</h2>')
+_TITLED = 3
+"""Runs that the title names."""
+
+
+def page(runs: Sequence[ReportedRun], drawn: str, version: str, *, baseline_named: bool) -> str:
+    """The page of *runs*, the first of which is the baseline.  drawn: the section of figures.  version: of this program."""
+    numbers = tiles(runs[0]) if len(runs) == 1 else key_numbers(runs)
+    parts = (
+        sections.verdict(runs, baseline_named), section("key-numbers", "Key numbers", numbers), sections.workload(runs), drawn,
+        section("metrics", "All metrics", all_numbers(runs)), sections.failures(runs), evidence.measurement(runs),
+        evidence.phases(runs), evidence.telemetry(runs), evidence.tables(runs), sections.settings(runs),
+    )  # fmt: skip
+    body = "".join(parts)
+    style, script = _read(_STYLES), _read(_SCRIPTS)
+    names = [run.label for run in runs[:_TITLED]]
+    more = f" and {len(runs) - _TITLED} others" if len(runs) > _TITLED else ""
+    links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in _NAMED.findall(body))
+    footer = escaped(f"Made by aiperf {version}; the file needs no network.")
+    return _PAGE.substitute(
+        mark=MARK, title=escaped(" · ".join(names) + more), style=style, script=script, body=body, links=links, footer=footer,
+        policy=_POLICY.substitute(style=_hash(style), script=_hash(script)),
+    )  # fmt: skip
+
+
+@cache
+def _read(names: tuple[tuple[str, str], ...]) -> str:
+    return "\n".join((files(package) / "static" / name).read_text(encoding="utf-8") for package, name in names)
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+__all__ = ["MARK", "page"]
