@@ -12,10 +12,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from aiperf_painting.styles import Style, Theme, name_of
+from aiperf_painting.styles import FEW_POINTS, Style, Theme, name_of
 
-_FEW_POINTS = 60
-"""Of a joined curve, each of which is marked."""
 _MOST_HATCHED = 60
 """Lanes whose bars are high enough for hatches and edges."""
 _LANE = 0.4
@@ -46,7 +44,7 @@ def draw(axes: Axes, series: PlotSeries, style: Style, theme: Theme) -> Any:
 
 
 def _joined(axes: Axes, series: PlotSeries, style: Style) -> Line2D:
-    marker = style.marker if len(series.x) <= _FEW_POINTS and series.kind != "steps" else "none"
+    marker = style.marker if len(series.x) <= FEW_POINTS and series.kind != "steps" else "none"
     look: dict[str, Any] = {"color": style.colour, "linestyle": style.dashes, "linewidth": 1.6, "zorder": 3}
     if series.kind == "steps":
         (line,) = axes.step(series.x, series.y, where="post", **look)
@@ -58,7 +56,7 @@ def _joined(axes: Axes, series: PlotSeries, style: Style) -> Line2D:
 
 
 def _points(axes: Axes, series: PlotSeries, style: Style) -> Line2D:
-    few = len(series.x) <= _FEW_POINTS
+    few = style.large
     (line,) = axes.plot(
         series.x, series.y, linestyle="none", marker=style.marker, markersize=7.0 if few else 3.2, markeredgewidth=0,
         alpha=1 if few else 0.55, color=style.colour, zorder=3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -9,6 +10,8 @@ from typing import Any, NamedTuple
 
 from aiperf import Figure, PlotSeries
 from aiperf.sdk.redaction import redact
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 # Okabe and Ito's colours, which people who see few colours can tell apart; bright and dark ones in turn, for print in grey.
 _ON_WHITE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8C6D31")
@@ -20,7 +23,9 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
 _LEAST_DPI, _INCHES = 96.0, 10.0
 """Dots per inch of a small picture, and the width of a larger one in inches."""
-_MOST_CHARACTERS = 60
+FEW_POINTS, _FEW_IN_ALL = 60, 200
+"""Of a curve each of whose points is marked, and of all clouds of a picture whose points are large."""
+_MOST_CHARACTERS, _LEAST_CHARACTERS = 60, 12
 """Of a name."""
 
 
@@ -57,12 +62,13 @@ THEMES: Mapping[str, Theme] = MappingProxyType({
 
 
 class Style(NamedTuple):
-    """How a series looks.  dashes: as matplotlib takes them."""
+    """How a series looks.  dashes: as matplotlib takes them.  large: whether points are, as the picture has few."""
 
     colour: str
     dashes: Any
     marker: str
     hatch: str
+    large: bool = False
 
 
 def styles(figure: Figure, theme: Theme) -> dict[str, Style]:
@@ -70,6 +76,7 @@ def styles(figure: Figure, theme: Theme) -> dict[str, Style]:
     made: dict[str, Style] = {}
     colours: dict[str, str] = {}
     members: dict[str, int] = {}
+    large = sum(len(series.x) for series in figure.series if series.kind == "points") <= _FEW_IN_ALL
     fresh = {False: _endless(theme.colours), True: _endless(_BASELINES)}
     for number, series in enumerate(figure.series):
         key = series.group or f"\0{series.name}"
@@ -78,7 +85,8 @@ def styles(figure: Figure, theme: Theme) -> dict[str, Style]:
         place = members[key] = members.get(key, -1) + 1
         turn = place if series.group else number
         made[series.name] = Style(
-            colours[key], _DASHES[turn % len(_DASHES)], _MARKERS[number % len(_MARKERS)], _HATCHES[number % len(_HATCHES)]
+            colours[key], _DASHES[turn % len(_DASHES)], _MARKERS[number % len(_MARKERS)], _HATCHES[number % len(_HATCHES)],
+            large,
         )
     return made
 
@@ -96,5 +104,16 @@ def shown(text: str, most: int = _MOST_CHARACTERS) -> str:
     return plain if len(plain) <= most else f"{plain[:keep]} … {plain[-keep:]}"
 
 
-def name_of(series: PlotSeries) -> str:
-    return shown(series.name)
+def name_of(series: PlotSeries, inches: float = math.inf) -> str:
+    """The name of a series in a legend, shortened to so many inches; a few letters stay in any case."""
+    most, name = _MOST_CHARACTERS, shown(series.name)
+    while (long := inches_of(name, 8.0)) > inches and most > _LEAST_CHARACTERS:
+        most = max(_LEAST_CHARACTERS, int(min(len(name), most) * inches / long) - 1)
+        name = shown(series.name, most)
+    return name
+
+
+def inches_of(text: str, points: float) -> float:
+    """Length of a text in letters of so many points."""
+    width, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=points), False)
+    return float(width) / 72

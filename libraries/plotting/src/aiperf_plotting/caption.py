@@ -10,7 +10,9 @@ from aiperf import PlotRun
 from msgspec import Struct
 
 MOST = 4
-"""Runs with a line each; more share one."""
+"""Runs with a line each, more share one; and models that a line names."""
+_LONGEST = 80
+"""Characters of a name."""
 
 
 class RunFacts(Struct, frozen=True):
@@ -34,7 +36,7 @@ class RunFacts(Struct, frozen=True):
         cut_off = f", {self.cut_off:,} cut off" if self.cut_off else ""
         scope = f" ({self.scope} statistics alone)" if self.scope else ""
         verdict = "no verdict" if self.verdict in (None, "none") else f"verdict: {self.verdict}{scope}"
-        return f"{self.name}: {_models(self.models)}, {requests}, {self.failed:,} failed{cut_off}; {verdict}"
+        return f"{_short(self.name)}: {_models(self.models)}, {requests}, {self.failed:,} failed{cut_off}; {verdict}"
 
 
 def facts(run: PlotRun) -> RunFacts:
@@ -58,8 +60,8 @@ def caption_of(runs: Sequence[PlotRun]) -> list[str]:
     counts = [each.requests for each in known if each.requests is not None]
     requests = f"n = {_between(counts)}" if counts else "n unknown"
     lost = f"{_between([each.failed for each in known])} failed"
-    first = f"{len(known)} runs, {known[0].name} to {known[-1].name}: {_models(models)}, {requests} each, {lost}"
-    return [f"{first}; {_verdicts(known)}"]
+    names = f"{len(known)} runs, {_short(known[0].name)} to {_short(known[-1].name)}"
+    return [f"{names}: {_models(models)}, {requests} each, {lost}; {_verdicts(known)}"]
 
 
 def _verdicts(known: Sequence[RunFacts]) -> str:
@@ -70,7 +72,7 @@ def _verdicts(known: Sequence[RunFacts]) -> str:
         return "no verdict" if usual == "none" else f"verdict of all: {usual}"
     parts = [f"{most} {usual}"]
     for verdict, count in others:
-        names = ", ".join(each.name for each in known if (each.verdict or "none") == verdict)
+        names = ", ".join(_short(each.name) for each in known if (each.verdict or "none") == verdict)
         parts.append(f"{count} {verdict} ({names})" if count <= MOST else f"{count} {verdict}")
     return f"verdicts: {', '.join(parts)}"
 
@@ -81,7 +83,13 @@ def _between(counts: Sequence[int]) -> str:
 
 
 def _models(names: Sequence[str]) -> str:
-    return "model unknown" if not names else f"model{'' if len(names) == 1 else 's'} {', '.join(names)}"
+    shown = [*map(_short, names[:MOST]), *([f"{len(names) - MOST} more"] if len(names) > MOST else [])]
+    return "model unknown" if not names else f"model{'' if len(names) == 1 else 's'} {', '.join(shown)}"
+
+
+def _short(name: str) -> str:
+    """A name, a long one cut in its middle."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2 - 1]} … {name[1 - _LONGEST // 2 :]}"
 
 
 def _names(configuration: Mapping[str, Any]) -> tuple[str, ...]:
