@@ -40,6 +40,8 @@ def finding(sentence: str, requests: int) -> Finding:
         (failed(outcomes={"aborted": 3}), "3 had no whole answer when the load ended: raise --benchmark-duration or"
             " --benchmark-grace-period"),
         (failed(outcomes={"aborted": 3}, incomplete_reason="why"), "3 had no whole answer when the run was ended early"),
+        (failed(incomplete_reason="why"), "the run ended before one was measured"),
+        (failed(), "none failed either: see the arrivals in the report"),
         (failed(("a\x1b[31m\nb", None, 6)), "each failed alike: a [31m b"),
     ],
 )  # fmt: skip

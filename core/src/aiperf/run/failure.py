@@ -83,5 +83,7 @@ def why(summary: Summary) -> str:
         return f"{waiting:,} had no whole answer when the run was ended early"
     if waiting:
         return f"{waiting:,} had no whole answer when the load ended: raise --benchmark-duration or --benchmark-grace-period"
+    if summary.incomplete_reason is not None:
+        return "the run ended before one was measured"
     return "none failed either: see the arrivals in the report"
 
