@@ -73,8 +73,7 @@ class Turns:
         grown, script.grown = script.grown, None  # an exception leaves none
         if script.phase != session.phase:  # the journal tells of each phase by itself
             grown, script.phase = None, session.phase
-        limited = session.limit is not None
-        if self._continuing is not None and session.turn and not limited and not script.outline.alone:
+        if self._continuing is not None and session.turn and not script.outline.alone:
             with suppress(Exception):  # code of a plugin; what is wrong with the turn shows when it is encoded whole
                 continued = self._continued(self._continuing, grown, session, request)
                 if continued is not None:
@@ -120,7 +119,7 @@ class Turns:
             if text and kept is not None and turn.keeps < _MARKED:
                 return None
         tools = grown.frame.turn.tools if turn.tools is None else turn.tools
-        turn = filled(turn, target, model, history=(), state=session.state, tools=tools)
+        turn = _limited(filled(turn, target, model, history=(), state=session.state, tools=tools), session)
         new = (*script.answers[-1], *turn.before, *turn.own)
         stored = store.body(session.entry, session.turn, session.model)
         continued = continuing.grow(grown, turn, new, request, stored, kept)
@@ -155,7 +154,7 @@ class Turns:
             conversation = marked(conversation, self._plan.data.cache_bust, text)
         history = script.history(conversation)
         turn = completed(conversation, index, target, target.models[session.model], history, session.state)
-        return turn if session.limit is None else replace(turn, max_tokens=session.limit), text
+        return _limited(turn, session), text
 
     def _whole(self, session: Session, script: Script, request: int) -> tuple[bytes, Shape, Any]:
         """Encodes the turn with all of the history."""
@@ -177,7 +176,7 @@ class Turns:
                 url = shape.url if changed.path == prepared.path else join_url(plan.target.urls[session.url], changed.path)
                 body, cuts = joined(changed).body, shape_of(changed).parts
                 return body, Shape(url, headers, shape.session_headers, changed.method, changed.drain, cuts), body
-        elif self._continuing is not None and session.limit is None and not (session.last or script.outline.alone):
+        elif self._continuing is not None and not (session.last or script.outline.alone) and (goes_on or session.limit is None):
             with suppress(Exception):  # code of a plugin; the next turn is encoded whole, too
                 script.grown = self._continuing.begin(request, turn, prepared.body, counted)
         return prepared.body, shape, prepared.body if script.grown is None else begun(prepared.body)
@@ -261,6 +260,11 @@ def _marker(plan: Plan, session: Session, conversation: str) -> str:
     if session.lane < 0:
         return marker(plan, session.phase, session.number, conversation)
     return marker(plan, session.phase, session.lane, conversation, session.lap)
+
+
+def _limited(turn: Turn, session: Session) -> Turn:
+    """The turn with the session's own limit of the output, where it has one."""
+    return turn if session.limit is None else replace(turn, max_tokens=session.limit)
 
 
 def _read_all(reader: Reader, events: Sequence[Event]) -> list[Delta | None] | None:

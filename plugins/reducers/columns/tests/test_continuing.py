@@ -146,9 +146,9 @@ def store_of(directory: Path, conversation: Conversation, counts: Counted, *, ad
 
 def begun(
     directory: Path, conversation: Conversation, *, adds_up: bool = True, warn: Callable[[str], None] = lambda _: None,
-    cache_bust: CacheBust = CacheBust.NONE, chat_template: bool = False,
+    cache_bust: CacheBust = CacheBust.NONE, chat_template: bool = False, limit: int | None = None,
 ) -> tuple[Requests, Answering, Session]:  # fmt: skip
-    """The conversation's first request is sent."""
+    """The conversation's first request is sent.  *limit*: of the output of each."""
     (directory / "journal").mkdir(parents=True)
     phase = PhasePlan("profiling", "profiling", 0, "burst", request_count=99, concurrency=1, entries=1)
     plan = make_plan(
@@ -161,15 +161,16 @@ def begun(
     transport = Answering(engine)
     engine.send_through(transport)  # type: ignore[arg-type]
     session = engine.session(phase, 0, entry=0)
+    session.limit = limit
     engine.send(session, 0, -1)
     return engine, transport, session
 
 
 def talk(
     directory: Path, conversation: Conversation, answers: Sequence[str | None], *, adds_up: bool = True,
-    cache_bust: CacheBust = CacheBust.NONE,
+    cache_bust: CacheBust = CacheBust.NONE, limit: int | None = None,
 ) -> list[Sent]:  # fmt: skip
-    engine, transport, _ = begun(directory, conversation, adds_up=adds_up, cache_bust=cache_bust)
+    engine, transport, _ = begun(directory, conversation, adds_up=adds_up, cache_bust=cache_bust, limit=limit)
     for answer in answers:
         transport.say(answer)
     engine.logbook.close()
@@ -179,6 +180,7 @@ def talk(
     endpoint, history, wholes = Uncounted(), list[Message](), []
     for at, (turn, answer) in enumerate(zip(conversation.turns, answers, strict=True)):
         asked = completed(conversation, at, plan.target, "m", history)
+        asked = asked if limit is None else msgspec.structs.replace(asked, max_tokens=limit)
         wholes.append((request := encoded(endpoint, asked), prompt(endpoint, asked, request)))
         history = ([] if turn.reset else history[: turn.keeps]) + [*turn.before, *turn.own]
         if answer and conversation.answers == Answers.LIVE:
@@ -262,6 +264,12 @@ CONVERSATIONS = {
 def test_bodies_and_counts_are_those_of_whole_turns(tmp_path: Path, conversation: Conversation, adds_up: bool) -> None:
     answers = [None if at == 1 else f"answer {at}" + " \n" * (at % 3) for at in range(len(conversation.turns))]
     check(talk(tmp_path, conversation, answers, adds_up=adds_up))
+
+
+@pytest.mark.parametrize("name", ["plain", "tools", "lengths", "a reset", "some messages kept", "alone"])
+def test_limits_of_a_session_stand_in_continued_bodies(tmp_path: Path, name: str) -> None:
+    conversation = CONVERSATIONS[name]
+    check(talk(tmp_path, conversation, [f"answer {at}" for at in range(len(conversation.turns))], limit=1))
 
 
 class Begun(Counted):
@@ -381,13 +389,16 @@ REWRITTEN = Conversation(
 """Each turn has another message in place of the last one of the turn before."""
 
 
-@pytest.mark.parametrize(("conversation", "times"), [(LONG, 1), (REWRITTEN, 2)])
-def test_a_turn_is_encoded_and_counted_once(tmp_path: Path, conversation: Conversation, times: int) -> None:
+@pytest.mark.parametrize(("conversation", "times", "limit"), [(LONG, 1, None), (REWRITTEN, 2, None), (LONG, 1, 1)])
+def test_a_turn_is_encoded_and_counted_once(
+    tmp_path: Path, conversation: Conversation, times: int, limit: int | None
+) -> None:  # fmt: skip
     lengths = load(CHATTING).encoded
     lengths.clear()
-    sent = talk(tmp_path, conversation, ["Yes"] * 30)
+    sent = talk(tmp_path, conversation, ["Yes"] * 30, limit=limit)
     journal = sum(path.stat().st_size for path in (tmp_path / "journal").glob("*.seg"))
-    assert journal < times * len(sent[-1].body) / 3, "the journal repeats what the data set has"
+    if limit is None:  # else the data set's own bodies end otherwise
+        assert journal < times * len(sent[-1].body) / 3, "the journal repeats what the data set has"
     assert sum(count > 3 for count in lengths) <= 3, "only the checks of the promise encode the history again"
     counts, prompts = Counted(), Prompts(Store(tmp_path / "journal"))
     for request in ShardReader(tmp_path / "journal", 0).finished():
