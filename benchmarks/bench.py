@@ -5,7 +5,8 @@ usage: bench.py [--quick] [--rows NAME ...] [--runs N] [--json] [--list]
 Prints a table and writes it to benchmarks/out/performance.md and .json; a run that isn't
 quick adds its ratios to benchmarks/history.jsonl, which history.py shows.  The server is truthd; what it says of a load
 (``/stats``) is the truth.  Needs two cores, a C compiler, and 3 GB of disk in the directory for temporary files
-(``BENCH_DIR`` names another).  ``AIPERF_REFERENCE=path/to/bin/aiperf`` adds the reference, installed elsewhere.
+(``BENCH_DIR`` names another).  ``AIPERF_REFERENCE=path/to/bin/aiperf`` adds the reference, installed elsewhere;
+``AIPERF_BEFORE=path/to/bin/python`` is of an earlier checkout, whose pictures are drawn in turn with those of this one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import history
+import pictures as drawing
 import reduce as reducing
 import scaling
 import starts
@@ -249,6 +251,7 @@ GROUPS: dict[str, Callable[[Bench], None]] = {
     "freeze": starts.freeze,
     "memory": Bench.memory,
     "reduce": Bench.reduce,
+    "pictures": drawing.pictures,
     "size": Bench.size,
 }
 """The groups of rows in the order of the table."""

@@ -84,8 +84,8 @@ def begun(directory: Path, requests: int, level: str) -> Plan:
     return made
 
 
-def columns(directory: Path, requests: int, chunks: int, level: str = "summary") -> None:
-    """A run that is reduced: columns alone."""
+def columns(directory: Path, requests: int, chunks: int, level: str = "summary", *, rated: bool = False) -> None:
+    """A run that is reduced: columns alone.  *rated*: arrivals were due, prompts differ, and a thousandth failed."""
     folder = Path(begun(directory, requests, level).output.journal)
     draw = np.random.default_rng(1)
     file, number = journal.columns_path(folder, 0, 0).open("wb"), 0
@@ -109,6 +109,15 @@ def columns(directory: Path, requests: int, chunks: int, level: str = "summary")
             "usage_prompt_tokens": 64, "usage_completion_tokens": chunks, "usage_total_tokens": 64 + chunks,
             "bytes_sent": 600, "bytes_received": 180 * chunks, "reused": 1, "request": rows, "reads": chunks,
         }  # fmt: skip
+        errors: dict[int, str] = {}
+        if rated:
+            failed = rows % 1000 == 7
+            errors = dict.fromkeys(np.flatnonzero(failed).tolist(), '{"message":"busy","type":"Overloaded","code":503}')
+            values |= {
+                "due_ns": started - rows % 7 * MS, "held_ns": rows % 7 * MS, "input_tokens": 64 + rows % 900,
+                "status": np.where(failed, 503, 200), "outcome": np.where(failed, journal.ERROR, journal.COMPLETED),
+                "fault": np.where(failed, 0.0, np.nan),
+            }  # fmt: skip
         table = np.array([np.broadcast_to(np.asarray(values[name], dtype=np.float64), count) for name in NUMBERS])
         side = []
         if first == 0:
@@ -116,7 +125,8 @@ def columns(directory: Path, requests: int, chunks: int, level: str = "summary")
         if first + count == requests:
             side.append((0, journal.PHASE, {**end, "at_ns": CLOCK.started_mono_ns + int(last.max())}))
         stored = StoredBatch(
-            count, table.tobytes(), stamps.tobytes(), b"\1" * (count * chunks), np.full(count, chunks).tobytes(), events=side
+            count, table.tobytes(), stamps.tobytes(), b"\1" * (count * chunks), np.full(count, chunks).tobytes(), events=side,
+            errors=errors,
         )
         file.write(journal.pack(journal.COLUMNS, msgspec.msgpack.encode(stored), 0, 0, count))
         if file.tell() > _COLUMNS_BYTES:
