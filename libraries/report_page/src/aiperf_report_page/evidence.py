@@ -17,6 +17,8 @@ from aiperf_report_page.sections import side_by_side
 
 _MOST_ROWS = 1000
 """Rows of a table whose rows depend on the run: series, groups, slices."""
+_EDGES = ("_low", "_high")
+"""Ends of the names of a bucket's edges."""
 _IN_SLICES = (
     "request_throughput", "output_token_throughput", "request_count", "time_to_first_token", "inter_token_latency",
     "request_latency",
@@ -93,9 +95,26 @@ def telemetry(runs: Sequence[ReportedRun]) -> str:
         targets = [{"source": each.get("source"), **target} for each in sources for target in each.get("targets", ())]
         parts.append(_objects(_of("telemetry targets", run, runs), targets))
         series = [(str(each.get("source")), one) for each in sources for one in each.get("series", ()) if isinstance(one, dict)]
-        named = [(_series_name(source, one), {"unit": one.get("unit", ""), **one.get("stats", {})}) for source, one in series]
-        parts.append(of_entries(_of("telemetry series", run, runs), {}, named[:_MOST_ROWS]) + _left(len(named), "series"))
+        parts += [_series(kind, series, run, runs) for kind in dict.fromkeys(str(one.get("kind") or "") for _, one in series)]
     return section("telemetry", "Telemetry", *parts)
+
+
+def _series(
+    kind: str, known: Sequence[tuple[str, Mapping[str, Any]]], run: ReportedRun, runs: Sequence[ReportedRun]
+) -> str:  # fmt: skip
+    """The series of one kind; edges of the buckets in which percentiles lie have a table of their own."""
+    named, edges = [], []
+    for source, one in known:
+        if str(one.get("kind") or "") != kind:
+            continue
+        name, unit, stats = _series_name(source, one), {"unit": one.get("unit", "")}, one.get("stats") or {}
+        named.append((name, unit | {each: value for each, value in stats.items() if not each.endswith(_EDGES)}))
+        if found := {each: value for each, value in stats.items() if each.endswith(_EDGES)}:
+            edges.append((name, unit | found))
+    words = f"telemetry: {kind}s" if kind else "telemetry series"
+    made = of_entries(_of(words, run, runs), {}, named[:_MOST_ROWS]) + _left(len(named), "series")
+    about = _of(f"{words}, edges of the buckets of percentiles", run, runs)
+    return made + of_entries(about, {}, edges[:_MOST_ROWS]) + _left(len(edges), "series")
 
 
 def _series_name(source: str, series: Mapping[str, Any]) -> str:

@@ -15,6 +15,14 @@ _MOST_CHARACTERS = 4000
 """Of a text on the page."""
 
 
+_PORTRAIT, _BROKEN = 130, 20
+"""Characters of a line on paper in small letters, and of a text in a cell of it."""
+_MANY = 8
+"""Rows of a wide table from which landscape pages are worth a break before and behind it."""
+_LONG = 60
+"""Characters of a text that gets a wide column."""
+
+
 class Change(Struct, frozen=True):
     """A number of a run beside the same one of the baseline; None where one of them is unknown."""
 
@@ -63,7 +71,7 @@ def change(value: float | None, base: float | None) -> str:
 def cell(value: Cell) -> str:
     """A cell of a table."""
     if isinstance(value, str):
-        return f'<td class="text">{escaped(value)}</td>'
+        return f'<td class="text{" long" if len(value) > _LONG else ""}">{escaped(value)}</td>'
     if isinstance(value, Change):
         told = change(value.value, value.base)
         return f"<td>{number(value.value)}{f' <small>{told}</small>' if told else ''}</td>"
@@ -71,7 +79,10 @@ def cell(value: Cell) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Cell]], *, wide: bool = False) -> str:
-    """A table; "" without rows.  The first column is text.  *wide*: it has a landscape page of its own where it is printed."""
+    """A table; "" without rows.  The first column is text.
+
+    *wide*: it has many columns: small letters where it is printed, and landscape pages of its own where it has many rows.
+    """
     if not rows:
         return ""
     texts = [all(isinstance(row[at], str) or row[at] is None for row in rows) for at in range(len(head))]
@@ -80,10 +91,24 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Cell]], *, 
     )
     lines = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
     label = f'role="region" tabindex="0" aria-label="{escaped(caption)}, table"'
-    kind = "scroll wide" if wide else "scroll"
+    landscape = len(rows) > _MANY or _characters(head, rows, texts) > _PORTRAIT
+    kind = "scroll" if not wide else "scroll wide" if landscape else "scroll small"
     title = f"<caption>{escaped(caption)}</caption>"
     rows_of = f"<thead><tr>{names}</tr></thead><tbody>\n{lines}\n</tbody>"
     return f'<div class="{kind}" {label}><table>{title}{rows_of}</table></div>\n'
+
+
+def _characters(head: Sequence[str], rows: Sequence[Sequence[Cell]], texts: Sequence[bool]) -> int:
+    """How many characters wide a table is where texts are broken into lines."""
+    numbers = (
+        max(map(len, head[at].split()), default=0) if text else max(len(number(_plain(row[at]))) for row in rows)
+        for at, text in enumerate(texts)
+    )
+    return sum(max(wide, _BROKEN) if text else wide + 1 for wide, text in zip(numbers, texts, strict=True))
+
+
+def _plain(value: Cell) -> float | None:
+    return None if isinstance(value, str) else value.value if isinstance(value, Change) else value
 
 
 def listed(sentences: Sequence[str], kind: str = "") -> str:

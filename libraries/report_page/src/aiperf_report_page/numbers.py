@@ -22,6 +22,8 @@ _KEY = (
     ("output_token_throughput_per_user", "avg"), ("effective_concurrency", "avg"), ("request_count", "avg"),
     ("error_request_count", "avg"), ("benchmark_duration", "avg"),
 )  # fmt: skip
+_BROAD = 4
+"""Runs that stand beside each other on a page of paper."""
 _BEFORE, _AFTER = ("avg", "min"), ("max", "std", "count", "censored", "sum")
 _SIDES = {"lower": "lower bound", "upper": "upper bound"}
 
@@ -83,7 +85,7 @@ def all_numbers(runs: Sequence[ReportedRun]) -> str:
         [title(tag), *([statistic] if not side else [f"{statistic}, {_SIDES[side]}"]), *row]
         for (tag, statistic, side), row in zip(asked, _rows(runs, asked), strict=True)
     ]
-    return table("all metrics", ["metric", "statistic", "unit", *names_of(runs)], rows, wide=True)
+    return table("all metrics", ["metric", "statistic", "unit", *names_of(runs)], rows, wide=len(runs) > _BROAD)
 
 
 def of_entries(caption: str, metrics: dict[str, dict[str, Any]], more: Sequence[tuple[str, dict[str, Any]]] = ()) -> str:

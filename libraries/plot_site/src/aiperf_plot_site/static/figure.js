@@ -154,7 +154,8 @@
         put(svg("path", {d: `M${at} ${this.top}V${this.bottom}`, stroke: line}), text(at, this.bottom + 16, tick(value), {"text-anchor": "middle", fill: soft}));
       }
       if (this.lanes) {
-        if (this.lanes.length <= 30) this.lanes.forEach((lane, at) => put(text(this.left - 6, this.y.at(at) + 4, short("  ".repeat(lane.depth) + lane.name, 14), {"text-anchor": "end", fill: soft})));
+        const step = Math.ceil(13 / ((this.bottom - this.top) / this.lanes.length));  // names have no room beside lower lanes
+        if (this.lanes.length <= 30) this.lanes.forEach((lane, at) => at % step === 0 && put(text(this.left - 6, this.y.at(at) + 4, short("  ".repeat(lane.depth) + lane.name, 14), {"text-anchor": "end", fill: soft})));
       } else for (const value of this.y.ticks(Math.max(2, Math.floor((this.bottom - this.top) / 44)))) {
         const at = this.y.at(value);
         put(svg("path", {d: `M${this.left} ${at}H${this.right}`, stroke: line}), text(this.left - 6, at + 4, tick(value), {"text-anchor": "end", fill: soft}));
