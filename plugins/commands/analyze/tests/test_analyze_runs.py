@@ -12,8 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 from aiperf import UsageError
+from aiperf.sdk.figures import described
 from aiperf_command_analyze.contract import SwimLaneContract, TurnMessagesContract
-from aiperf_command_analyze.drawing import PLOT_PX, TITLED
+from aiperf_command_analyze.drawing import PLOT_PX
+from aiperf_command_analyze.figures import BUSY, FAILED, LIFE, STAGES, TITLED, curves_figure, lanes_figure
 from aiperf_command_analyze.lanes import busy_spans, counted, lanes_of
 from aiperf_command_analyze.messages import said
 from aiperf_command_analyze.options import SwimLaneOptions, TurnMessagesOptions
@@ -118,6 +120,33 @@ def test_each_request_is_where_and_as_long_as_it_was(tmp_path: Path) -> None:
     assert [shape[0] for shape in by_name["c-y, turn 0, depth 1"]] == ["bad"]
     assert [shape[0] for shape in by_name["c-z, turn 0, depth 2"]] == ["d2", "d2 late"]
     assert "7 requests, 1 failed in 3 trees of 6 conversations, on 2 lanes, 8 s" in {text.text for text in picture.iter()}
+
+
+def test_lanes_and_curves_are_figures(tmp_path: Path) -> None:
+    sessions = sessions_of(open_run(directory(tmp_path)))
+    figure = lanes_figure("Sessions", sessions, lanes_of(sessions.trees))
+    assert [(lane.name, lane.depth) for lane in figure.lanes] == [("0", 0), ("", 1), ("", 1), ("1", 0)]
+    found = {one.name: one for one in figure.series}
+    assert {one.kind for one in figure.series} == {"lanes"}
+    assert list(found) == [LIFE, *STAGES], "everything that the tree has"
+    late = found["root, after it"]
+    assert late.x_low is not None and late.x_high is not None and late.rows is not None
+    assert list(zip(late.y, late.x_low, late.x_high, strict=True)) == [
+        (0, 0.25, 1), (0, 4.5, 6), (3, 2.25, 3), (3, 5.75, 8),
+    ]  # fmt: skip
+    assert late.labels[1].startswith("c-r, turn 1: at 4.000 s, 2 s, first token after 0.5 s")
+    assert found[FAILED].labels == ("c-y, turn 0, depth 1: at 1.500 s, failed after 0.5 s",)
+    assert described(figure).startswith("Sessions. x: time (s). y: lane. 4 lanes.")
+    curves = curves_figure("Sessions", sessions, 5, [(4.0, "ramp done")])
+    assert curves is not None
+    assert [(line.axis, line.value, line.label) for line in curves.lines] == [("x", 4, "ramp done"), ("y", 5, "target")]
+    assert next(one.y.tolist() for one in curves.series if one.name == BUSY) == [1, 2, 0, 1, 2, 1, 0]
+
+
+def test_a_run_without_a_lasting_request_has_lanes_and_no_curve(tmp_path: Path) -> None:
+    run = directory(tmp_path, [line("r", 0, 0), line("s", 1, 0.5)])
+    assert curves_figure("Sessions", sessions_of(open_run(run)), None, ()) is None
+    assert drawn(run).tag == f"{_SVG}svg"
 
 
 def test_curves_count_what_is_under_way(tmp_path: Path) -> None:

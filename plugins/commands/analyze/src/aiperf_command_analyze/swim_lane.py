@@ -11,7 +11,8 @@ from typing import Any
 from aiperf import AiperfError, Command
 from aiperf_results import FinishedRun
 
-from aiperf_command_analyze.drawing import LEFT_PX, PLOT_PX, RIGHT_PX, Marks, clean, svg
+from aiperf_command_analyze.drawing import LEFT_PX, PLOT_PX, RIGHT_PX, clean, svg
+from aiperf_command_analyze.figures import curves_figure, lanes_figure
 from aiperf_command_analyze.lanes import lanes_of
 from aiperf_command_analyze.options import SwimLaneOptions
 from aiperf_command_analyze.runs import each_run, written
@@ -27,8 +28,9 @@ class SwimLane(Command[SwimLaneOptions]):
         """0; 1 where a directory was skipped."""
 
         def make(run: FinishedRun, path: Path) -> None:
-            sessions = sessions_of(run)
-            picture = svg(f"Sessions of {run.label}", sessions, lanes_of(sessions.trees), _marks(run, options))
+            sessions, title = sessions_of(run), f"Sessions of {run.label}"
+            curves = curves_figure(title, sessions, options.concurrency, _instants(run, options))
+            picture = svg(lanes_figure(title, sessions, lanes_of(sessions.trees)), curves)
             if path.suffix.lower() == ".html":
                 written(path, _page(run.label, picture))
                 return
@@ -48,12 +50,12 @@ def _page(label: str, picture: str) -> str:
     return re.sub("@(left|plot|right|title|svg)@", lambda found: filled[found[1]], page)  # at once: a title may have any text
 
 
-def _marks(run: FinishedRun, options: SwimLaneOptions) -> Marks:
-    """The ends of the ramp and of the configured duration, by the option or the summary."""
+def _instants(run: FinishedRun, options: SwimLaneOptions) -> list[tuple[float, str]]:
+    """The ends of the ramp and of the configured duration in s, by the option or the summary, with their words."""
     phase = _phase(run)
     ramp = options.ramp if options.ramp is not None else _seconds(phase.get("concurrency_ramp"))
     instants = [(ramp, "ramp done"), (_seconds(phase.get("duration")), "duration")]
-    return Marks(options.concurrency, tuple((at, word) for at, word in instants if at))
+    return [(at, word) for at, word in instants if at]
 
 
 def _phase(run: FinishedRun) -> dict[str, Any]:
