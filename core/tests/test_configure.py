@@ -666,13 +666,17 @@ def test_what_makes_sense_for_the_warmup_alone_is_taken(given: dict[str, Any]) -
 @pytest.mark.parametrize(("given", "cpus", "workers", "reducers"), [
     ({}, 64, 1, 1),
     ({"workers_max": 8, "concurrency": 64, "request_count": 64}, 64, 1, 1),
-    ({"request_rate": 70_000.0}, 64, 4, 1),
+    ({"request_rate": 70_000.0}, 64, 4, 4),
     ({"request_rate": 70_000.0}, 4, 2, 1),
-    ({"request_rate": 70_000.0, "workers_max": 3}, 64, 3, 1),
-    ({"request_rate": 70_000.0, "concurrency": 2}, 64, 2, 1),
-    ({"concurrency": 25_001, "benchmark_duration_s": 1.0}, 64, 6, 2),
+    ({"request_rate": 70_000.0, "workers_max": 3}, 64, 3, 3),
+    ({"request_rate": 70_000.0, "concurrency": 2}, 64, 2, 2),
+    ({"concurrency": 25_001, "benchmark_duration_s": 1.0}, 64, 6, 1),
     ({"concurrency": 25_001, "benchmark_duration_s": 1.0, "record_processors": 99}, 64, 6, 6),
-    ({"request_rate": 1e9}, 640, 32, 8),
+    ({"request_rate": 1e9}, 640, 32, 32),
+    ({"request_rate": 300.0, "streaming": True}, 64, 3, 1),
+    ({"concurrency": 5_000, "streaming": True, "request_count": 9_000}, 64, 8, 1),
+    ({"concurrency": 5_000, "streaming": True, "request_count": 9_000}, 8, 5, 1),
+    ({"concurrency": 5_000, "request_count": 9_000}, 64, 1, 1),
 ])  # fmt: skip
 def test_workers_come_from_the_load(
     given: dict[str, Any], cpus: int, workers: int, reducers: int, monkeypatch: pytest.MonkeyPatch
@@ -683,11 +687,34 @@ def test_workers_come_from_the_load(
 
 
 def test_a_number_of_workers_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "cpus", lambda: 64)
     monkeypatch.setenv("AIPERF_WORKERS", "5")
+    assert (plan().run.workers, plan().run.reducers) == (5, 5)
+    monkeypatch.setenv("AIPERF_RECORD_PROCESSOR_SCALE_FACTOR", "4")
     assert (plan().run.workers, plan().run.reducers) == (5, 2)
     assert plan(workers_max=3).run.workers == 3
     monkeypatch.setenv("AIPERF_WORKERS", "many")
     assert "AIPERF_WORKERS is 'many'" in only_error()
+
+
+@pytest.mark.parametrize(("given", "cpus", "said"), [
+    ({"request_rate": 300.0, "streaming": True}, 64,
+     "3 workers and 1 reducer: 300 requests/s with 76,800 chunks/s are expected to take 1.5 cores, and a worker uses 0.7 of "
+     "one; --workers sets a number"),
+    ({"request_rate": 300.0, "streaming": True}, 2,
+     "1 worker and 1 reducer: 300 requests/s with 76,800 chunks/s are expected to take 1.5 cores, and a worker uses 0.7 of "
+     "one; the load has work for 3, and 2 CPUs and the load's own limits leave room for 1; --workers sets a number"),
+    ({"concurrency": 12_000, "request_count": 12_000}, 64,
+     "3 workers and 1 reducer: 12,000 sessions at a time are expected, and a worker holds 5,000; --workers sets a number"),
+    ({"request_rate": 10.0, "streaming": True}, 64, ""), ({"request_rate": 300.0, "streaming": True, "workers": 2}, 64, ""),
+])  # fmt: skip
+def test_a_run_says_why_it_has_several_workers(
+    given: dict[str, Any], cpus: int, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(environment, "cpus", lambda: cpus)
+    caplog.set_level("INFO")
+    plan({"models": ["m"], **given})
+    assert [line for line in caplog.messages if "reducer" in line] == ([said] if said else [])
 
 
 def test_a_number_of_workers_can_be_asked_for_exactly(monkeypatch: pytest.MonkeyPatch) -> None:

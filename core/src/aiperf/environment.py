@@ -162,9 +162,9 @@ def forced_workers() -> int | None:
     return whole("AIPERF_WORKERS", 1, 1024)
 
 
-def workers_per_reducer() -> int:
-    """``AIPERF_RECORD_PROCESSOR_SCALE_FACTOR``, 4: workers whose journals one reducer reads."""
-    return whole("AIPERF_RECORD_PROCESSOR_SCALE_FACTOR", 1, 100) or 4
+def workers_per_reducer() -> int | None:
+    """``AIPERF_RECORD_PROCESSOR_SCALE_FACTOR``: workers for each reducer; None: as many as it keeps pace with."""
+    return whole("AIPERF_RECORD_PROCESSOR_SCALE_FACTOR", 1, 100)
 
 
 def start_s() -> float:

@@ -89,7 +89,8 @@ def validated(draft: Draft) -> Parts:
     engine = draft.chosen("engines", draft.kernel.engine, "engine")
     base_urls, weights = addresses.base_urls(draft, choice)
     transport = addresses.transport(draft, choice, base_urls)
-    workers, reducers = processes.counts(draft, engine, planned, transport)
+    in_chunks = draft.kernel.streaming and choice.can.streaming and choice.can.produces_tokens
+    workers, reducers = processes.counts(draft, engine, planned, transport, dataset=source.dataset, streaming=in_chunks)
     strategy = target.url_strategy(draft, weights, workers)
     plugins = _plugins(
         draft, choice, source, planned, tokenizer=tokenizer, engine=engine, strategy=strategy, transport=transport or _MISSING

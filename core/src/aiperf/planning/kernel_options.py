@@ -235,7 +235,7 @@ class RunOptions(Options):
     engine: Word = option("--engine", default="local", group="Service", metavar="NAME", place="runtime.engine",
         help="Where workers run: local processes, or the name of an installed engine.")
     record_processors: int | None = option("--record-processor-service-count", "--record-processors", ge=1, group="Service",
-        metavar="INT", shown="1 per 4 workers", place="runtime.record_processors",
+        metavar="INT", shown="as many as keep pace", place="runtime.record_processors",
         help="Processes that turn the journal into metrics.")
     zmq_host: str | None = option("--zmq-host", group="Service", metavar="HOST", place="runtime.communication.host",
         help="Use TCP on this host for control messages between processes.")

@@ -11,30 +11,38 @@ from typing import Any
 
 from aiperf import environment
 from aiperf.foreign import DISPLAY, NO_DISPLAY
+from aiperf.planning.expected_load import (
+    SESSIONS_PER_WORKER,
+    WORKER_SHARE,
+    ExpectedLoad,
+    expected_load,
+    highest,
+    reducers_for,
+)
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.planning.problems import Draft
-from aiperf.registry.third_party import load
+from aiperf.registry.third_party import isolated, load
 from aiperf.sdk.descriptor import PluginRef, canonical
 from aiperf.sdk.model import names
 from aiperf.sdk.plan import PhasePlan
 
-RATE_PER_WORKER = 20_000
-"""Requests/s that one worker sends with CPU time to spare."""
-SESSIONS_PER_WORKER = 5_000
-"""Sessions that one worker holds at a time with CPU time to spare."""
-
 
 def counts(
-    draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...], transport: PluginRef | None = None
+    draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...], transport: PluginRef | None = None, *,
+    dataset: PluginRef | None = None, streaming: bool = False,
 ) -> tuple[int, int]:  # fmt: skip
     """Workers and reducers.  One worker runs limits that workers without shared memory can't count together, and a transport
     with the capability ``one_worker``.
 
+    *dataset*: whose options say how long answers are.  *streaming*: whether these come in chunks.
     A fixed schedule has one worker: its rate is unknown until the trace is read.
     """
+    tokens = None if dataset is None else _answer_tokens(draft, dataset)
+    loads = [expected_load(phase, streaming=streaming, answer_tokens=tokens) for phase in phases]
     workers, reducers = 1, 1
     with draft.collected():
-        workers, reducers = _from_load(draft.kernel, phases)
+        workers, reducers = _from_load(draft.kernel, phases, expected := highest(loads))
+        _told(draft, workers, reducers, expected)
     if transport is not None and draft.registry.descriptor("transports", transport.name).capabilities.get("one_worker"):
         for field in ("workers", "workers_max"):
             if ((draft.typed(field) and getattr(draft.kernel, field)) or 1) > 1:
@@ -57,22 +65,52 @@ def counts(
     return 1, 1
 
 
-def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan]) -> tuple[int, int]:
+def _answer_tokens(draft: Draft, dataset: PluginRef) -> float | None:
+    """Mean length of the answers that the data set's options ask for; None where they don't say it."""
+    options = draft.settings.plugins.get(dataset.key)
+    if options is None:
+        return None
+    with isolated(dataset, draft.warn):
+        return options.answer_tokens
+    return None
+
+
+def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan], load: ExpectedLoad) -> tuple[int, int]:
     """Workers and reducers for the load; ``--workers``, else ``AIPERF_WORKERS``, forces a number of workers."""
     limits = [level for phase in phases for level in (phase.concurrency, phase.prefill_concurrency) if level is not None]
     users = [phase.users for phase in phases if phase.users is not None]
-    sessions = max([phase.concurrency or 0 for phase in phases] + users)
-    rates = [phase.rate or max((rate for _, rate in phase.rate_series or ()), default=0.0) for phase in phases]
-    wanted = max(math.ceil(max(rates) / RATE_PER_WORKER), math.ceil(sessions / SESSIONS_PER_WORKER))
-    share, cap = environment.worker_cpu_share(), environment.workers_cap()
-    most = kernel.workers_max or min(math.floor(share * environment.cpus()) - 1, cap)
+    share, cap, cpus = environment.worker_cpu_share(), environment.workers_cap(), environment.cpus()
+    most = kernel.workers_max or min(math.floor(share * cpus) - 1, cap)
     # More workers than sessions would idle.
-    workers = max(1, min([wanted, most, *limits, *users]))
+    workers = max(1, min([load.workers, most, *limits, *users]))
     forced = kernel.workers or environment.forced_workers()
     if forced is not None:
         workers = forced if kernel.workers_max is None else min(forced, kernel.workers_max)
-    reducers = kernel.record_processors or math.ceil(workers / environment.workers_per_reducer())
+    scale = environment.workers_per_reducer()
+    reducers = kernel.record_processors or (
+        reducers_for(load, workers, cpus, forced=forced is not None) if scale is None else math.ceil(workers / scale)
+    )
     return workers, min(workers, reducers)
+
+
+def _told(draft: Draft, workers: int, reducers: int, load: ExpectedLoad) -> None:
+    """Log what was chosen, and why, where the load by itself asks for more than one worker."""
+    kernel = draft.kernel
+    if load.workers == 1 or kernel.workers or environment.forced_workers() is not None:
+        return
+    chosen = f"{_count(workers, 'worker')} and {_count(reducers, 'reducer')}"
+    if load.worker_cores > WORKER_SHARE:
+        why = f"{load} are expected to take {load.worker_cores:.1f} cores, and a worker uses {WORKER_SHARE:g} of one"
+    else:
+        why = f"{load.sessions:,} sessions at a time are expected, and a worker holds {SESSIONS_PER_WORKER:,}"
+    if workers < load.workers:
+        bound = f"{draft.flag('workers_max')} {kernel.workers_max}" if kernel.workers_max else f"{environment.cpus()} CPUs"
+        why += f"; the load has work for {load.workers:,}, and {bound} and the load's own limits leave room for {workers}"
+    draft.hint(f"{chosen}: {why}; {draft.flag('workers')} sets a number")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def ui(draft: Draft) -> PluginRef | None:

@@ -136,6 +136,14 @@ class Options:
         fields: frozenset[str] = vars(self)["_fields_set"]
         return fields
 
+    @property
+    def answer_tokens(self) -> float | None:
+        """Mean length of the answers that a data set with these options asks for; None where its rows or the model decide.
+
+        The number of workers follows it.
+        """
+        return None
+
     def problems(self, typed: dict[str, str]) -> list[str]:
         """The conflicts between the options: a sentence each, hints on further lines.  typed: the flag as typed, by field."""
         return []
@@ -154,7 +162,7 @@ class Options:
         return f"{type(self).__name__}({', '.join(fields)})"
 
 
-_RESERVED = ("option_faces", "option_defaults", "fields_set", "problems")
+_RESERVED = ("option_faces", "option_defaults", "fields_set", "answer_tokens", "problems")
 
 
 def option_values(options: Any) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from aiperf_dataset_synthetic.ranges import SGLANG, STYLES, VLLM, Ratios, ratios
 _GENERATED, _VERBATIM = ("shared_system_length", "user_context_length"), ("system_prompt", "system_prompt_file")
 _LENGTHS, _PREFIXES, _SESSIONS = "Prompt and answer length", "Prefixes and system prompts", "Conversations"
 _RANKINGS = "Rankings"
+_DRAWS = 256
+"""Draws of which the mean is that of a distribution, to a tenth."""
 FLAGS_OF_RANKINGS = {
     "passages_mean": "--rankings-passages-mean", "passages_stddev": "--rankings-passages-stddev",
     "passage_tokens_mean": "--rankings-passages-prompt-token-mean",
@@ -98,6 +100,13 @@ class CommonOptions(Options):
     def draws_answers(self) -> bool:
         """Whether answer lengths come from elsewhere than their mean."""
         return self.osl_distribution is not None
+
+    @property
+    def answer_tokens(self) -> float | None:
+        drawn = self.answers
+        if drawn is not None:
+            return sum(drawn.length(0, "expected", index) for index in range(_DRAWS)) / _DRAWS
+        return None if self.osl is None else float(self.osl)
 
     def problems(self, typed: dict[str, str]) -> list[str]:
         """What can't be run, a sentence and its hint each, on lines of their own; *typed* is the flag typed, by field."""
@@ -216,6 +225,12 @@ class SyntheticOptions(CommonOptions, MediaOptions):
 
     def draws_answers(self) -> bool:
         return self.seq_dist is not None or super().draws_answers()
+
+    @property
+    def answer_tokens(self) -> float | None:
+        if self.seq_dist is not None:
+            return sum(pair.osl * pair.prob for pair in pairs(self.seq_dist)) / 100
+        return super().answer_tokens
 
     def problems(self, typed: dict[str, str]) -> list[str]:
         problems = Problems(typed)
