@@ -28,6 +28,7 @@ import history
 import pictures as drawing
 import reduce as reducing
 import scaling
+import secure
 import starts
 from tools import HERE, AiohttpLoop, BareLoop, Load, LoadError, Ours, Reference, Said, Tool, installed, timed
 from truth import Truth, truthd
@@ -241,8 +242,8 @@ GROUPS: dict[str, Callable[[Bench], None]] = {
     "ttft300": Bench.ttft300,
     "requests": Bench.requests,
     "chunks": Bench.chunks,
-    "tls": scaling.tls,
-    "workers": scaling.workers,
+    "tls": secure.tls,
+    "scaling": scaling.scaling,
     "pacing": starts.pacing,
     "burst": starts.burst,
     "replacement": starts.replacement,

@@ -1,25 +1,17 @@
-"""A server that speaks https, and a load that several workers share."""
+"""A server that speaks https."""
 
 from __future__ import annotations
 
-import os
 import tempfile
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tools import AiohttpLoop, Load, LoadError, Ours, Tool
-from truth import certificate, truthd
+from truth import certificate
 
 if TYPE_CHECKING:
     from bench import Bench
-
-WORKERS = (1, 2, 4)
-CORES = 8
-"""Fewer would be shared by workers, reducers and servers."""
-SERVERS = 4
-"""One is a single thread, which four workers would wait for."""
 
 
 def tls(bench: Bench) -> None:
@@ -43,40 +35,3 @@ def tls(bench: Bench) -> None:
         load = replace(load, connections=64, requests=4000)
         for tool, _, server in bench.loads(0, 0, load, tools, tls=names, shares={AiohttpLoop.name: 0.5}):
             chunks.add(tool.name, server.stats()["chunks_per_s"])
-
-
-def workers(bench: Bench) -> None:
-    """What two and four workers do, as a share of so many times what one does; and whether the reducers keep pace."""
-    cores = len(os.sched_getaffinity(0))
-    if cores < CORES:
-        raise LoadError(f"workers are compared on {CORES} cores or more, and there are {cores}")
-    for name, load, figure in (
-        ("requests/s, no streaming", Load(256, 200_000, 32, streaming=False), "rps"),
-        ("chunks/s", Load(256, 20_000, 128), "chunks_per_s"),
-    ):
-        for _ in range(bench.runs):
-            alone = 0.0
-            for count in WORKERS:
-                size = replace(load, requests=round(load.requests * bench.scale) * count, workers=count)
-                rate, lag = _shared(size, figure)
-                alone = alone or rate
-                if count > 1:
-                    row = bench.row(
-                        f"workers{count}-{figure}", f"{name}: {count} workers ÷ {count} × one", "", 0.8, more=True, digits=2
-                    )
-                    row.add(Ours.name, rate / (count * alone))
-                behind = f"{name}, {'a worker' if count == 1 else f'{count} workers'}: reducer done after the last answer"
-                bench.row(f"workers{count}-{figure}-reducer", behind, "× load", 1, digits=2).add(Ours.name, lag)
-
-
-def _shared(load: Load, figure: str) -> tuple[float, float]:
-    """What all servers saw together, per second; how long the reducers took behind the load, as a share of it."""
-    with ExitStack() as stack:
-        servers = [stack.enter_context(truthd(0, 0)) for _ in range(SERVERS)]
-        said = Ours().run(servers[0].port, replace(load, further_ports=tuple(server.port for server in servers[1:])))
-        seen: list[dict[str, Any]] = [server.stats() for server in servers]
-    completed = sum(each["completed"] for each in seen)
-    if completed != load.requests or said.reducer_lag is None:
-        raise LoadError(f"the servers completed {completed} of {load.requests}")
-    amount = completed * (load.tokens if figure == "chunks_per_s" else 1)
-    return amount / max(each["duration_s"] for each in seen), said.reducer_lag

@@ -34,10 +34,10 @@ class Seen(NamedTuple):
 
 
 class Truth:
-    """A running truthd.  *certificate*: it speaks https with this one."""
+    """A running truthd.  *certificate*: it speaks https with this one.  pid: of its process."""
 
-    def __init__(self, port: int, certificate: Path | None = None) -> None:
-        self.port = port
+    def __init__(self, port: int, pid: int, certificate: Path | None = None) -> None:
+        self.port, self.pid = port, pid
         self._base = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
         self._tls = ssl.create_default_context(cafile=certificate) if certificate else None
 
@@ -111,7 +111,7 @@ def truthd(ttft_ms: float, itl_ms: float, *, tls: Mapping[str, str] | None = Non
                 if process.poll() is not None or time.monotonic() > until:
                     raise SystemExit(f"truthd did not start on port {port}") from None
                 time.sleep(0.01)
-        yield Truth(port, Path(tls["TRUTHD_CERT"]) if tls else None)
+        yield Truth(port, process.pid, Path(tls["TRUTHD_CERT"]) if tls else None)
     finally:
         process.kill()
         process.wait()

@@ -303,9 +303,9 @@ class Worker:
 
 
 def _statistics(share: Share) -> dict[str, int]:
-    """Counters of the share's reads and connections, and of requests that waited for their entries."""
+    """Counters of the share's reads, journal and connections, and of requests that waited for their entries."""
     transport = share.requests.transport
-    statistics = {"reads": share.logbook.reads} | transport.statistics
+    statistics = {"reads": share.logbook.reads, "journal_bytes": share.logbook.packed_bytes} | transport.statistics
     if getattr(transport, "stamps", "kernel") == "read":  # classes of before lack the attribute
         statistics["stamps_missing"] = 0
     if not_ready := share.requests.unready.count:

@@ -77,7 +77,7 @@ class KernelTransport:
         return {
             "stamps_missing": self.stamps_missing, "coalesced_reads": self.coalesced_reads, "opened": self.opened,
             "readers": 1, "compiled_readers": int(self.reader is not None), "reader_pauses": pauses,
-            "reader_paused_ns": paused_ns,
+            "reader_paused_ns": paused_ns, "wakeups": self.poller.wakeups,
         }  # fmt: skip
 
     async def open(self) -> None:

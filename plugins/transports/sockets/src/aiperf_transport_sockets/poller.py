@@ -65,13 +65,15 @@ class Poller:
 
     Two reasons not to give every socket to the loop: uvloop stops watching a socket that has an error (a reset) without
     telling anybody, and one callback for a batch of ready sockets costs less than one each.
+
+    wakeups: how often the loop was woken because something could be read.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, after: Call) -> None:
         self._loop, self._after = loop, after
         self._epoll = select.epoll()
         self._calls: dict[int, tuple[Call | None, Call | None]] = {}
-        self._fd = self._epoll.fileno()
+        self._fd, self.wakeups = self._epoll.fileno(), 0
         loop.add_reader(self._fd, self._ready)
 
     def watch(self, fd: int, readable: Call | None, writable: Call | None = None) -> None:
@@ -102,6 +104,7 @@ class Poller:
         self._epoll.close()
 
     def _ready(self) -> None:
+        self.wakeups += 1
         self._serve(BATCH)
         self._after()
 
@@ -165,6 +168,7 @@ class ReaderPoller(Poller):
     def _take(self, reads: Callable[[int], list[Record]]) -> None:
         """Hand over what the thread has read, or what can be read now; again where that was much."""
         came = self._came
+        self.wakeups += 1
         left = count = BATCH
         while left > 0 and count >= AGAIN:
             records = reads(left)

@@ -1,0 +1,157 @@
+"""Several workers against one: what a chunk costs, what limits the load, and on many cores how much more they do.
+
+The row ``scaling`` of bench.py: ``bench.py --rows scaling`` takes four minutes, with ``--quick`` one.
+
+Four workers and one run in alternating pairs, at equal load per worker and at full speed.  Servers are added until none keeps
+more than 70 % of a core busy, or cores run out, which is said.  Chunks that wait together in a socket are read together, with
+one stamp: *merged*.  One worker that has no time to spare merges more than four that share its load do, and a read costs about
+the same whatever is in it.  So CPU time is told a chunk, and a read: that compares at equal merged shares.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from shares import Took, took
+from tools import Load, Ours
+from truth import Truth, truthd
+
+if TYPE_CHECKING:
+    from bench import Bench
+
+WORKERS = 4
+LINEAR, CORES = (1, 2, 4, 8), 16
+"""Workers that are compared with so many times one, and cores without which they would share theirs with servers."""
+SERVERS, MOST_SERVERS = 4, 16
+BUSY = 0.7
+"""Share of a core beyond which a server holds up the load."""
+_RAN_OUT = 0.9
+"""Share of all cores beyond which more servers would take theirs from somebody."""
+_PACED = Load(20, 40, 100)
+"""Of each worker: 20 streams of a chunk every 20 ms in the mean, each at its own times, for 4 s."""
+_FULL = Load(256, 2_048, 128)
+_ITL_MS = 20
+
+
+@contextmanager
+def servers(count: int, itl_ms: float) -> Iterator[list[Truth]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(truthd(itl_ms, itl_ms, jitter=1)) for _ in range(count)]
+
+
+def enough(load: Load, itl_ms: float) -> tuple[int, str]:
+    """The number of servers of which none is too busy, and a sentence where there is no such number."""
+    cores, count = len(os.sched_getaffinity(0)), SERVERS
+    while True:
+        with servers(count, itl_ms) as running:
+            seen = took(load, running)
+        most = max(seen.server_shares)
+        if most <= BUSY:
+            return count, ""
+        if seen.busy_cores > _RAN_OUT * cores or count >= MOST_SERVERS:
+            ran = f"{seen.busy_cores:.1f} of {cores} cores are busy" if count < MOST_SERVERS else f"there are {count}"
+            return count, f"a server is busy for {100 * most:.0f} % of the time, and {ran}: more servers would change nothing"
+        count *= 2
+
+
+def pairs(one: Load, several: Load, itl_ms: float, count: int) -> tuple[list[tuple[Took, Took]], str]:
+    """Both loads in alternating pairs, with the same servers, and what they lack."""
+    number, lacking = enough(several, itl_ms)
+    found: list[tuple[Took, Took]] = []
+    with servers(number, itl_ms) as running:
+        for pair in range(count):
+            order = (one, several) if pair % 2 == 0 else (several, one)
+            both = {load: took(load, running) for load in order}
+            found.append((both[one], both[several]))
+            print(f"  one:  {both[one].line()}\n  four: {both[several].line()}", file=sys.stderr, flush=True)
+    return found, lacking
+
+
+def scaling(bench: Bench) -> None:
+    """The rows of bench.py."""
+    count = 10 if bench.runs > 1 else 2
+    _paced(bench, count)
+    _full(bench, count)
+    cores = len(os.sched_getaffinity(0))
+    if cores < CORES:
+        print(f"  1, 2, 4 and 8 workers are compared on {CORES} cores, and there are {cores}", file=sys.stderr)
+    else:
+        _linear(bench)
+
+
+def _paced(bench: Bench, count: int) -> None:
+    one = replace(_PACED, workers=1)
+    several = replace(one, connections=WORKERS * one.connections, requests=WORKERS * one.requests, workers=WORKERS)
+    found, lacking = pairs(one, several, _ITL_MS, count)
+    what = f"{WORKERS} workers ÷ one, {one.connections} streams of {1000 // _ITL_MS} chunks/s each"
+    _add(bench, "scaling", what, found, 1.05, lacking)
+
+
+def _full(bench: Bench, count: int) -> None:
+    one = replace(_FULL, requests=round(_FULL.requests * max(0.25, bench.scale)), workers=1)
+    found, lacking = pairs(one, replace(one, workers=WORKERS), 0, count)
+    what = f"{WORKERS} workers ÷ one, {one.connections} streams as fast as they come"
+    _add(bench, "scaling-full", what, found, 1.25, lacking)
+    row = bench.row("scaling-full-read", "the same: workers' CPU time a read, at equal merged shares", "×", 1.25, digits=3)
+    for one_took, several_took in found:
+        row.add(Ours.name, several_took.worker_s / several_took.reads / (one_took.worker_s / one_took.reads))
+
+
+def _add(bench: Bench, name: str, what: str, found: Sequence[tuple[Took, Took]], target: float, lacking: str) -> None:
+    """Rows of ratios a chunk: CPU time of workers and of reducers, and bytes of journal."""
+    rows = {
+        "worker_s": bench.row(f"{name}-cpu", f"{what}: workers' CPU time a chunk", "×", target, digits=3),
+        "journal_bytes": bench.row(f"{name}-bytes", "the same: bytes of journal a chunk", "×", 1.01, digits=3),
+        "reducer_s": bench.row(f"{name}-reducers", "the same: reducers' CPU time a chunk", "×", 1.1, digits=3),
+    }
+    for one, several in found:
+        for field, row in rows.items():
+            row.add(Ours.name, getattr(several, field) / several.chunks / (getattr(one, field) / one.chunks))
+    rows["worker_s"].notes[Ours.name] = "; ".join(filter(None, (_middle(found), lacking)))
+
+
+def _middle(found: Sequence[tuple[Took, Took]]) -> str:
+    """Merged share, chunks a wake-up, and the busiest server and worker of both sides, in the middle of the pairs."""
+
+    def both(what: str, value: Callable[[Took], float], digits: int, scale: float = 1.0) -> str:
+        middles = (statistics.median(scale * value(each) for each in side) for side in zip(*found, strict=True))
+        return f"{what} {' and '.join(f'{middle:.{digits}f}' for middle in middles)}"
+
+    return ", ".join((
+        both("merged %", lambda each: each.merged, 0, 100),
+        both("chunks a wake-up", lambda each: each.chunks / max(1, each.wakeups), 1),
+        both("busiest server %", lambda each: max(each.server_shares), 0, 100),
+        both("busiest worker %", lambda each: max(each.worker_shares), 0, 100),
+    ))  # fmt: skip
+
+
+def _linear(bench: Bench) -> None:
+    """What several workers do, as a share of so many times what one does; and whether the reducers keep pace."""
+    for name, load in (
+        ("requests/s, no streaming", Load(256, 200_000, 32, streaming=False)),
+        ("chunks/s", Load(256, 20_000, 128)),
+    ):
+        size = replace(load, requests=round(load.requests * bench.scale) * LINEAR[-1], workers=LINEAR[-1])
+        number, lacking = enough(size, 0)
+        for _ in range(bench.runs):
+            alone = 0.0
+            with servers(number, 0) as running:
+                for count in LINEAR:
+                    seen = took(replace(size, requests=size.requests // LINEAR[-1] * count, workers=count), running)
+                    print(f"  {count}: {seen.line()}", file=sys.stderr, flush=True)
+                    rate = (seen.chunks or seen.requests) / seen.load_s
+                    alone = alone or rate
+                    who = "a worker" if count == 1 else f"{count} workers"
+                    if count > 1:
+                        what, least = f"{name}: {who} ÷ {count} × one", 0.9 if count < LINEAR[-1] else 0.8
+                        row = bench.row(f"workers{count}-{name[:6]}", what, "", least, more=True, digits=2)
+                        row.add(Ours.name, rate / (count * alone))
+                        row.notes[Ours.name] = ", ".join(filter(None, (f"{number} servers", lacking)))
+                    what = f"{name}, {who}: reducers done after the last answer"
+                    bench.row(f"workers{count}-{name[:6]}-reducers", what, "× load", 0.4, digits=2).add(Ours.name, seen.behind)
