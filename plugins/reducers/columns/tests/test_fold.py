@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from aiperf_reducer_columns.statistics import fold
+from aiperf_reducer_columns.statistics.described import displayed, statistics
 from aiperf_reducer_columns.statistics.exact_sum import Sum
-from aiperf_reducer_columns.statistics.fold import Buckets, Merged, Samples, statistics
+from aiperf_reducer_columns.statistics.fold import Buckets, Merged, Samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,7 +91,7 @@ def test_scaling_comes_after_the_arithmetic_and_leaves_the_count() -> None:
     [(4_900_000, 1e-6, 4.9), (35_538_758, 1e-6, 35.538758), (3.0, 1.0, 3.0), (2.5, 1e3, 2500.0), (1536, 1 / 1024, 1.5)],
 )
 def test_a_displayed_value_is_rounded_once_as_in_the_per_request_file(value: float, scale: float, shown: float) -> None:
-    assert fold.displayed(value, scale) == shown
+    assert displayed(value, scale) == shown
 
 
 @given(SAMPLES)

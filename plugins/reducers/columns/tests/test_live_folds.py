@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from aiperf.sdk.model import ErrorDetails
 from aiperf_reducer_columns.reduce.live_failures import MOST_KINDS, FailureKinds, kinds_of
-from aiperf_reducer_columns.statistics.fold import PERCENTILES, adjusted, statistics
+from aiperf_reducer_columns.statistics.described import PERCENTILES, adjusted, statistics
 from aiperf_reducer_columns.statistics.live_folds import FoldView, Histogram, LiveFold, Piece
 
 RANDOM = np.random.default_rng(7)
@@ -83,7 +83,7 @@ def test_failed_requests_count_as_infinitely_slow() -> None:
     values = np.sort(KINDS["latencies"])
     worse = FoldView([folded(values).total], PERCENTILES).adjusted(400, 1.0)
     assert worse is not None
-    assert worse[0].keys() == (exact := adjusted(values, 400, 1.0)).keys()
+    assert worse[0].keys() == (exact := adjusted(values.item, len(values), 400, 1.0)).keys()
     assert all(worse[0][name] == pytest.approx(exact[name], rel=0.002) for name in exact)
 
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from aiperf.sdk.summary import Result, survivors
-from aiperf_reducer_columns.statistics.fold import PERCENTILES, adjusted, statistics
+from aiperf_reducer_columns.statistics.described import PERCENTILES, adjusted, statistics
 from aiperf_reducer_columns.statistics.totals import kaplan_meier
 from aiperf_testing.summaries import sample_summary
 from hypothesis import given
@@ -23,13 +23,13 @@ def array(values: Any) -> Any:
 
 def test_failures_push_percentiles_up_until_they_are_infinite_and_left_out() -> None:
     """Ten values and two failures: rank of p50 is 5.5, to even 6; of p75 8.25, 8; of p90 9.9, 10, which is a failure."""
-    assert adjusted(array(range(10, 110, 10)), 2, 1.0) == {
+    assert adjusted(range(10, 110, 10).__getitem__, 10, 2, 1.0) == {
         "min": 10, "p1": 10, "p5": 20, "p10": 20, "p25": 40, "p50": 70, "p75": 90, "count": 12,
     }  # fmt: skip
 
 
 def test_where_everything_failed_only_the_count_is_known() -> None:
-    assert adjusted(array([]), 3, 1.0) == {"count": 3}
+    assert adjusted([].__getitem__, 0, 3, 1.0) == {"count": 3}
 
 
 def test_the_product_limit_is_the_one_worked_out_by_hand() -> None:

@@ -23,7 +23,8 @@ from msgspec import Struct
 
 from aiperf_reducer_columns.reduce.live_failures import FailureKinds, failure_kinds
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
-from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, PERCENTILES, SLACK, Buckets
+from aiperf_reducer_columns.statistics.described import PERCENTILES
+from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, SLACK, Buckets
 from aiperf_reducer_columns.statistics.lateness import late_ns
 from aiperf_reducer_columns.statistics.live_folds import FoldView, Histogram, LiveFold, Piece
 from aiperf_reducer_columns.statistics.live_plugin_folds import LivePluginFolds

@@ -22,7 +22,8 @@ from aiperf.sdk.summary import Arrivals, DeliveredLoad, Measurement, Quantiles, 
 from aiperf.sdk.transport import EXHAUSTED, REFUSED, UNIX
 from aiperf.sdk.verdict import AnswerCounts, ErrorSeen, Evidence, WorkerEvent, WorkerTime
 
-from aiperf_reducer_columns.statistics.fold import Buckets, Merged, statistics
+from aiperf_reducer_columns.statistics.described import statistics
+from aiperf_reducer_columns.statistics.fold import Buckets, Merged
 from aiperf_reducer_columns.statistics.lateness import late_ns
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts
 
@@ -58,7 +59,7 @@ def arrivals(
     counted = (by.get(outcome, 0) for outcome in ("cut", "cancelled", "aborted", "unfinished", "damaged", "overflowed"))
     cut, cancelled, aborted, unfinished, damaged, overflowed = counted
     rest = 0 if expected is None else max(0, expected - sent)
-    late = int((lates.values() > late_ns(phase)).sum()) if lates is not None else 0
+    late = 0 if lates is None else lates.above(late_ns(phase))
     return Arrivals(
         sent + rest + lost, sent, late, counts.valid, counts.failed - cancelled - cut, cancelled, aborted, unfinished,
         held=0 if held is None else held.count, damaged=damaged, cut=cut,

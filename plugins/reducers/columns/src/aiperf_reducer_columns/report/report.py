@@ -56,7 +56,8 @@ from aiperf.sdk.verdict import FindingLevel
 
 from aiperf_reducer_columns.report.sources import lacking, summaries
 from aiperf_reducer_columns.statistics.catalogue import catalogue
-from aiperf_reducer_columns.statistics.fold import PERCENTILES, merged_buckets
+from aiperf_reducer_columns.statistics.described import PERCENTILES
+from aiperf_reducer_columns.statistics.fold import merged_buckets
 from aiperf_reducer_columns.statistics.grouped import BySlice, ByUrl, MergedGroups
 from aiperf_reducer_columns.statistics.phase_counts import PhaseCounts, listed
 from aiperf_reducer_columns.statistics.pipeline import ARRIVAL, HELD, LATE, POLLS, SLIP, TURNAROUND

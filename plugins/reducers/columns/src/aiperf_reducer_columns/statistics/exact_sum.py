@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,25 @@ def squared_distances(values: Floats, total: Fraction) -> float:
             return float(squares - (total - len(values) * centre) ** 2 / len(values))
     ordered, middle = np.sort(values), float(mean)
     return math.fsum(float(np.square(ordered[at : at + _BLOCK] - middle).sum()) for at in range(0, len(ordered), _BLOCK))
+
+
+def deviation(blocks: Callable[[], Iterable[Floats]], total: Fraction, count: int, low: float, high: float) -> float:
+    """The standard deviation of values that *blocks* gives anew for each pass; neither their order nor their blocks change it.
+
+    *total*, *count*, *low*, *high*: their sum, number and extremes.
+    """
+    mean = total / count
+    centre = round(mean)
+    if max(high - centre, centre - low) < _NEAR and abs(centre) < _EXACT:
+        squares = 0
+        for block in blocks():
+            if not (np.rint(block) == block).all():
+                break
+            squares += _squares(block.astype(np.int64) - centre)
+        else:
+            return math.sqrt((squares - (total - count * centre) ** 2 / count) / count)
+    middle = float(mean)
+    return math.sqrt(sum((exactly(np.square(block - middle)) for block in blocks()), Fraction()) / count)
 
 
 def _squares(distances: Ints) -> int:

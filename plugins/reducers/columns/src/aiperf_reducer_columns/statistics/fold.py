@@ -10,19 +10,30 @@ bucket is within 0.1 % of every value in it; sum, mean, minimum, maximum and sta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from aiperf.sdk.statistics import percentile_name
 from msgspec import Struct
 
-from aiperf_reducer_columns.statistics.exact_sum import Sum, exactly, squared_distances
+from aiperf_reducer_columns.statistics.described import (
+    PERCENTILES,
+    Adjusted,
+    adjusted,
+    adjusted_ranks,
+    extent_of,
+    ranked_statistics,
+    shown_ranks,
+    sides_of,
+    statistics,
+)
+from aiperf_reducer_columns.statistics.exact_sum import Sum, deviation, exactly
+from aiperf_reducer_columns.statistics.ranked import gathered, values_at
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, Ints
@@ -32,9 +43,9 @@ IN_MEMORY = 16_384
 """Values of one metric in memory; more go to a file."""
 BUDGET = 4_000_000
 """Elements of a list metric with exact values, over all reducers together."""
+WHOLE = 1 << 19
+"""Values of a metric that are put together in memory (4 MB); of more, ranks are found in passes over their files."""
 GROWTH = math.log(1.002)
-PERCENTILES: Sequence[float] = (1, 5, 10, 25, 50, 75, 90, 95, 99)
-"""Those of every distribution."""
 _BLOCK = 65_536
 """Values that are read together."""
 _PAIR = np.dtype([("group", "<i4"), ("value", "<f8")])
@@ -74,6 +85,10 @@ class Buckets(Struct):
         self.sum.add(values)
         self.squares.add(values * values)
         self.low, self.high = min(self.low, low), max(self.high, high)
+
+    def extent(self, scale: float, percentiles: Sequence[float] = PERCENTILES) -> dict[str, float]:
+        """Extremes, percentiles and the sum."""
+        return extent_of(self.statistics(scale, percentiles))
 
     def merge(self, other: Buckets) -> None:
         for mine, theirs in ((self.counts, other.counts), (self.below, other.below)):
@@ -273,8 +288,8 @@ def _fill(buckets: dict[int, Buckets], block: NDArray[Any], within: tuple[int, i
         buckets.setdefault(group, Buckets()).add(values)
 
 
-Adjusted: TypeAlias = tuple[dict[str, float], list[dict[str, float]]]
-"""Statistics in which failed requests count as infinitely slow, and their lower and upper bounds, if there are any."""
+def _nowhere(rank: int) -> float:
+    raise IndexError(f"there is no value of rank {rank}: there are none")
 
 
 class Merged:
@@ -293,7 +308,6 @@ class Merged:
         # The count of all reducers together decides: their number changes no result.
         self.listed = any(part.listed for part in samples)
         self._bucketed = any(part.buckets is not None for part in samples) or (self.listed and self.count > BUDGET)
-        self._sum: float | None = None
 
     def groups(self) -> Iterator[tuple[int, Floats | Buckets]]:
         """Each group's values, groups in ascending order: values in ascending order, or as buckets beyond the budget."""
@@ -326,9 +340,7 @@ class Merged:
         """Exact sum in base units, rounded once; None where there are no values."""
         if not self.count:
             return None
-        if self._sum is None:
-            self._sum = float(self._buckets[0].sum if self._bucketed else sum(map(exactly, self.blocks()), Fraction()))
-        return self._sum
+        return float(self._buckets[0].sum) if self._bucketed else float(self._total)
 
     def values(self) -> Floats:
         """All exact values in ascending order."""
@@ -348,7 +360,12 @@ class Merged:
             return None
         if self._bucketed:
             return self._buckets[0].statistics(scale, self._percentiles)
-        return statistics(self._whole(), scale, self._percentiles)
+        if self.count <= WHOLE:
+            return statistics(self._whole(), scale, self._percentiles)
+        at, total = self._at({*shown_ranks(self.count, self._percentiles)}), self._total
+        extent = (float(total / self.count), at(0), at(self.count - 1), float(total))
+        spread = deviation(lambda: gathered(self.blocks()), total, self.count, extent[1], extent[2])
+        return ranked_statistics(at, self.count, *extent, spread, scale, self._percentiles)
 
     def bounds(self, scale: float) -> list[dict[str, float]]:
         """Lower and upper bounds of the mean, the sum, the percentiles and the extremes; empty where all values are known."""
@@ -365,85 +382,36 @@ class Merged:
 
     def extent(self, scale: float) -> dict[str, float]:
         """Extremes, percentiles and the sum, rounded; there are values."""
-        return extent(self._buckets[0] if self._bucketed else self._whole(), scale, self._percentiles)
+        if self._bucketed:
+            return self._buckets[0].extent(scale, self._percentiles)
+        at, last = self._at({*shown_ranks(self.count, self._percentiles)}), self.count - 1
+        shown = (at, self.count, 0.0, at(0), at(last), float(self._total), 0.0, scale, self._percentiles)
+        return extent_of(ranked_statistics(*shown))
 
     def adjusted(self, failed: int, scale: float) -> Adjusted | None:
         """Statistics with *failed* more, infinite values, and their bounds; None where the values are in buckets."""
         if self._bucketed:
             return None
         sides = () if self._bounds is None else self._bounds[:2]
-        worse, *bounds = [adjusted(each.values(), failed, scale, self._percentiles) for each in (self, *sides)]
+        worse, *bounds = [each.worse(failed, scale) for each in (self, *sides)]
         return worse, bounds
 
+    def worse(self, failed: int, scale: float) -> dict[str, float]:
+        """Statistics with *failed* more, infinite values; the values are not in buckets."""
+        at = self._at({*adjusted_ranks(self.count, failed, self._percentiles)}) if self.count else _nowhere
+        return adjusted(at, self.count, failed, scale, self._percentiles)
 
-def sides_of(total: float, slack: float, count: int, sides: Sequence[dict[str, float]], scale: float) -> list[dict[str, float]]:
-    """Both bounds of every statistic but the deviation: *sides*, and a sum that may be off by *slack*, with its mean.
+    def above(self, limit: float) -> int:
+        """Number of exact values greater than *limit*."""
+        return sum(int((block > limit).sum()) for block in self.blocks())
 
-    The sum lies between those of *sides*, too: each of their values bounds the value of its rank.
-    """
-    low, high = (side["sum"] for side in sides)
-    known, least, most = (displayed(value, scale) for value in (total, total - slack, total + slack))
-    sums = (min(known, max(low, least)), max(known, min(high, most)))
-    return [side | {"avg": most / count, "sum": most} for side, most in zip(sides, sums, strict=True)]
+    def _at(self, ranks: Collection[int]) -> Callable[[int], float]:
+        """A function from each of these *ranks*, from 0, to its value; there are values, and not in buckets."""
+        if self.count <= WHOLE:
+            return self.values().item
+        return values_at(self.blocks, [*ranks]).__getitem__
 
-
-def extent(values: Floats | Buckets, scale: float, percentiles: Sequence[float]) -> dict[str, float]:
-    """Statistics of values in any order, without mean and deviation."""
-    if isinstance(values, Buckets):
-        shown = values.statistics(scale, percentiles)
-    else:
-        at, count = _placed(values, percentiles), len(values)
-        shown = ranked_statistics(at, count, 0.0, at(0), at(count - 1), float(exactly(values)), 0.0, scale, percentiles)
-    return {name: value for name, value in shown.items() if name not in ("avg", "std", "count")}
-
-
-def statistics(values: Floats, scale: float = 1.0, percentiles: Sequence[float] = PERCENTILES) -> dict[str, float]:
-    """Statistics of values in any order: linear percentiles (R type 7), population standard deviation, exact sums."""
-    at, count, total = _placed(values, percentiles), len(values), exactly(values)
-    spread = math.sqrt(squared_distances(values, total) / count) if count > 1 else 0.0
-    return ranked_statistics(at, count, float(total / count), at(0), at(count - 1), float(total), spread, scale, percentiles)
-
-
-def _placed(values: Floats, percentiles: Sequence[float]) -> Callable[[int], float]:
-    """The value of each rank that is shown; to sort millions takes three times as long as to put these in their places."""
-    last = len(values) - 1
-    if last < _BLOCK:
-        return np.sort(values).item
-    floors = [math.floor(q / 100 * last) for q in percentiles]
-    return np.partition(values, sorted({0, last, *floors, *(min(rank + 1, last) for rank in floors)})).item
-
-
-def adjusted(
-    ordered: Floats, failed: int, scale: float, percentiles: Sequence[float] = PERCENTILES
-) -> dict[str, float]:
-    """Statistics of ascending values and *failed* infinite ones: a failure counts as infinitely slow.
-
-    Infinite statistics are left out.  Percentiles are those of the nearest rank, ties to even: nothing lies between a value and
-    infinity.
-    """
-    count = len(ordered) + failed
-    ranks = {percentile_name(q): round(q / 100 * (count - 1)) for q in percentiles}
-    known = {"min": float(ordered[0])} if len(ordered) else {}
-    known |= {name: float(ordered[rank]) for name, rank in ranks.items() if rank < len(ordered)}
-    return {name: displayed(value, scale) for name, value in known.items()} | {"count": count}
-
-
-def ranked_statistics(
-    at: Callable[[int], float], count: int, mean: float, low: float, high: float, total: float, spread: float, scale: float,
-    percentiles: Sequence[float],
-) -> dict[str, float]:  # fmt: skip
-    """Every statistic, in display units; *at* gives the value of a rank."""
-    shown = {"avg": mean, "min": low, "max": high, "sum": total}
-    for q in percentiles:  # interpolated between the two values around rank q/100·(count - 1)
-        rank = q / 100 * (count - 1)
-        floor = math.floor(rank)
-        below, above = at(floor), at(min(floor + 1, count - 1))
-        shown[percentile_name(q)] = below + (rank - floor) * (above - below)
-    shown["std"] = spread
-    return {name: displayed(value, scale) for name, value in shown.items()} | {"count": count}
-
-
-def displayed(value: float, scale: float) -> float:
-    """*value* times *scale*, rounded once where 1/scale is a whole number: 4,900,000 ns are 4.9 ms, not 4.8999999999999995."""
-    inverse = float(round(1 / scale))
-    return value / inverse if inverse >= 1 and 1 / inverse == scale else value * scale
+    @cached_property
+    def _total(self) -> Fraction:
+        """The exact sum of exact values."""
+        return sum(map(exactly, gathered(self.blocks())), Fraction())

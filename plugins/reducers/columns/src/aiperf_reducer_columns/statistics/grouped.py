@@ -17,19 +17,9 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from aiperf_reducer_columns.statistics.by_text import ByText
+from aiperf_reducer_columns.statistics.described import PERCENTILES
 from aiperf_reducer_columns.statistics.exact_sum import exactly
-from aiperf_reducer_columns.statistics.fold import (
-    ESTIMATE,
-    HIGH,
-    LOW,
-    NOWHERE,
-    PERCENTILES,
-    SLACK,
-    Buckets,
-    Merged,
-    Samples,
-    add_counts,
-)  # fmt: skip
+from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, NOWHERE, SLACK, Buckets, Merged, Samples, add_counts
 from aiperf_reducer_columns.statistics.phase_counts import KINDS, Tally, counts_of, failures, kinds
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from aiperf.sdk.statistics import percentile_name
 from msgspec import Struct, field
 
+from aiperf_reducer_columns.statistics.described import Adjusted, displayed, ranked_statistics, sides_of
 from aiperf_reducer_columns.statistics.exact_sum import Sum
-from aiperf_reducer_columns.statistics.fold import GROWTH, Adjusted, displayed, ranked_statistics, sides_of
+from aiperf_reducer_columns.statistics.fold import GROWTH
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, Ints

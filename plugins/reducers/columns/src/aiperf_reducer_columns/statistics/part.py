@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from aiperf_reducer_columns.statistics.described import PERCENTILES, Adjusted, adjusted, extent, sides_of, statistics
 from aiperf_reducer_columns.statistics.exact_sum import exactly
-from aiperf_reducer_columns.statistics.fold import PERCENTILES, Adjusted, Buckets, adjusted, extent, sides_of, statistics
+from aiperf_reducer_columns.statistics.fold import Buckets
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats
+
+
+def _extent(side: Floats | Buckets, scale: float, percentiles: Sequence[float]) -> dict[str, float]:
+    return side.extent(scale, percentiles) if isinstance(side, Buckets) else extent(side, scale, percentiles)
 
 
 class Part:
@@ -37,12 +42,13 @@ class Part:
             self._statistics = statistics(values, scale, percentiles)
             if failed:
                 exact = [] if bounds is None else [side for side in bounds[:2] if not isinstance(side, Buckets)]
-                worse, *sides = [adjusted(each, failed, scale, percentiles) for each in (values, *exact)]
+                every = (values, *exact)
+                worse, *sides = [adjusted(each.item, len(each), failed, scale, percentiles) for each in every]
                 self._adjusted = worse, sides
         self._kept = [values, *(bounds or ())[:2]] if kept else []
         self._sides: list[dict[str, float]] = []
         if bounds is not None:
-            sides = [extent(side, scale, percentiles) for side in bounds[:2]]
+            sides = [_extent(side, scale, percentiles) for side in bounds[:2]]
             self._sides = sides_of(self._sum, bounds[2], self.count, sides, scale)
 
     def sum(self) -> float | None:

@@ -13,7 +13,8 @@ from aiperf.sdk.summary import STATISTICS, Interval
 from msgspec import Struct
 
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
-from aiperf_reducer_columns.statistics.fold import NOWHERE, displayed
+from aiperf_reducer_columns.statistics.described import displayed
+from aiperf_reducer_columns.statistics.fold import NOWHERE
 
 if TYPE_CHECKING:
     from aiperf.sdk.columns import Floats, Ints

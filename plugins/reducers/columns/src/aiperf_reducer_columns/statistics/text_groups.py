@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from aiperf_reducer_columns.statistics.by_text import MOST_KEYS, ByText, TextMetrics, places_of, texts_of
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
-from aiperf_reducer_columns.statistics.fold import NOWHERE, PERCENTILES, place_of
+from aiperf_reducer_columns.statistics.described import PERCENTILES
+from aiperf_reducer_columns.statistics.fold import NOWHERE, place_of
 from aiperf_reducer_columns.statistics.grouped import Grouped, MergedGroups
 from aiperf_reducer_columns.statistics.phase_counts import listed
 from aiperf_reducer_columns.statistics.plugin_folds import FoldState, MergedFolds

@@ -17,18 +17,8 @@ from aiperf.sdk.trees import PlannedTree
 from msgspec.structs import replace
 
 from aiperf_reducer_columns.statistics.catalogue import Catalogue
-from aiperf_reducer_columns.statistics.fold import (
-    ESTIMATE,
-    HIGH,
-    LOW,
-    PERCENTILES,
-    SLACK,
-    Merged,
-    Samples,
-    displayed,
-    extent,
-    statistics,
-)  # fmt: skip
+from aiperf_reducer_columns.statistics.described import PERCENTILES, displayed, extent, statistics
+from aiperf_reducer_columns.statistics.fold import ESTIMATE, HIGH, LOW, SLACK, Merged, Samples
 from aiperf_reducer_columns.statistics.grouped import MergedGroups
 from aiperf_reducer_columns.statistics.live_folds import FoldView
 from aiperf_reducer_columns.statistics.part import Part
