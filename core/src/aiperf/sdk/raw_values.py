@@ -1,12 +1,14 @@
 """Values of each request for analyses, beside the folds.
 
-Numbers beyond a bound go to a file.  Lists may have many millions of elements: at most :data:`LISTED` are kept over all
-reducers together.  Where there are more, none is kept: the number of reducers changes no result.
+Numbers beyond a bound go to a file, and lists to another.  Lists may have many millions of elements: at most :data:`LISTED` are
+kept over all reducers together.  Where there are more, none is kept: the number of reducers changes no result.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -56,9 +58,11 @@ class RawValueCollector:
             self._ragged.clear()
 
     def dump(self) -> bytes:
-        """The state as bytes; the numbers are in the file."""
+        """The state as bytes; numbers and lists are in files."""
         self._spill()
-        return msgspec.msgpack.encode((str(self._path), self._names, self._lists, self._listed, self._packed()))
+        if self._lists and self._listed <= LISTED:
+            _lists_path(self._path).write_bytes(msgspec.msgpack.encode(self._packed()))
+        return msgspec.msgpack.encode((str(self._path), self._names, self._lists, self._listed))
 
     def _spill(self) -> None:
         with self._path.open("ab") as file:
@@ -75,6 +79,10 @@ class RawValueCollector:
         return packed
 
 
+def _lists_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}-lists")
+
+
 class RawValues:
     """The values for one analysis of one phase from all reducers, request by request, in no particular order.
 
@@ -88,32 +96,43 @@ class RawValues:
         self.tree = tree or _unknown_tree
         self.percentiles = tuple(percentiles)
         """Percentiles that the user asked for, ascending: results have them beside their own, each ``pNN`` once."""
-        kind = tuple[str, tuple[str, ...], tuple[str, ...], int, dict[str, tuple[bytes, bytes]]]
+        kind = tuple[str, tuple[str, ...], tuple[str, ...], int]
         collected = [msgspec.msgpack.decode(state, type=kind) for state in states]
         self._lists: dict[str, tuple[Ints, Floats] | None] = {}
         self._names = collected[0][1]
         row_bytes = len(self._names) * np.dtype(np.float64).itemsize
-        self._files = [(path, Path(path).stat().st_size // row_bytes) for path, *_ in collected]
-        few = sum(listed for _, _, _, listed, _ in collected) <= LISTED
-        for name in collected[0][2]:
-            packed = [ragged[name] for _, _, _, _, ragged in collected] if few else []
-            lengths = [np.frombuffer(part, dtype=np.int64) for part, _ in packed]
-            values = [np.frombuffer(part, dtype=np.float64) for _, part in packed]
+        self._paths = [path for path, *_ in collected]
+        self._ends = [*accumulate(Path(path).stat().st_size // row_bytes for path in self._paths)]
+        self._read_lists(collected[0][2], few=sum(listed for *_, listed in collected) <= LISTED)
+
+    def _read_lists(self, names: Sequence[str], *, few: bool) -> None:
+        kept = dict[str, tuple[bytes, bytes]]
+        read = [_lists_path(Path(path)).read_bytes() for path in self._paths] if few and names else []
+        packed = [msgspec.msgpack.decode(data, type=kept) for data in read]
+        for name in names:
+            lengths = [np.frombuffer(ragged[name][0], dtype=np.int64) for ragged in packed]
+            values = [np.frombuffer(ragged[name][1], dtype=np.float64) for ragged in packed]
             self._lists[name] = (np.concatenate(lengths), np.concatenate(values)) if few else None
 
     def __len__(self) -> int:
         """The number of requests."""
-        return sum(count for _, count in self._files)
+        return self._ends[-1]
+
+    @property
+    def reducers(self) -> int:
+        """The number of reducers; the requests of each stand together, by and large in the order of their ends."""
+        return len(self._ends)
 
     def rows(self, begin: int, end: int) -> dict[str, Floats]:
         """The columns of the requests from number *begin* on, before number *end*: for an analysis whose memory has a bound."""
         width, tables = len(self._names), [np.empty((0, len(self._names)))]
-        for path, count in self._files:
-            first, last = max(begin, 0), min(end, count)
-            if first < last:
-                table = np.fromfile(path, np.float64, (last - first) * width, offset=first * width * tables[0].itemsize)
-                tables.append(table.reshape(-1, width))
-            begin, end = begin - count, end - count
+        at, end = max(begin, 0), min(end, len(self))
+        place = bisect_right(self._ends, at)
+        while at < end:
+            first, last = at - (self._ends[place - 1] if place else 0), min(end, self._ends[place])
+            table = np.fromfile(self._paths[place], np.float64, (last - at) * width, offset=first * width * tables[0].itemsize)
+            tables.append(table.reshape(-1, width))
+            at, place = last, place + 1
         return dict(zip(self._names, np.concatenate(tables).T, strict=True))
 
     def column(self, name: str) -> Floats:

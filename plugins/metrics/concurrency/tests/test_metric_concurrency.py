@@ -297,6 +297,30 @@ def test_a_long_run_in_pieces_has_the_statistics_of_the_whole(tmp_path, monkeypa
         assert found.stats == pytest.approx(expected.stats, rel=1e-9, abs=1e-9), found.tag
 
 
+@pytest.mark.parametrize("analysis", [TokenFlow(), EffectiveConcurrency()], ids=lambda one: one.tag)
+def test_many_reducers_have_the_statistics_of_one(tmp_path, monkeypatch, analysis):
+    rows, windows = [*made_up(300)], [(0.0, 12.0 * S), (9.5 * S, 9.75 * S)]
+    for folder in ("one", "many"):
+        (tmp_path / folder).mkdir()
+    whole = analysis.results(raw_values_of(tmp_path / "one", analysis, rows, 1), windows)
+    for name, value in (("STARTS", 40), ("_BLOCK", 16), ("_LEAST", 2), ("_SAMPLED", 100)):
+        monkeypatch.setattr(f"aiperf_metric_concurrency.pieces.{name}", value)
+    kept = raw_values_of(tmp_path / "many", analysis, rows, 20)
+    read = 0
+    rows_of = kept.rows
+
+    def counted(begin, end):
+        nonlocal read
+        read += max(0, min(end, len(kept)) - begin)
+        return rows_of(begin, end)
+
+    monkeypatch.setattr(kept, "rows", counted)
+    parts = analysis.results(kept, windows)
+    for found, expected in zip(chain(*parts), chain(*whole), strict=True):
+        assert found.stats == pytest.approx(expected.stats, rel=1e-9, abs=1e-9), found.tag
+    assert read < 7 * len(rows), "each piece reads the requests of its own time"
+
+
 def test_many_values_of_several_pieces_are_known_to_a_thousandth(monkeypatch):
     monkeypatch.setattr("aiperf_metric_concurrency.spread.MOST_VALUES", 1000)
     drawn = np.random.default_rng(5)

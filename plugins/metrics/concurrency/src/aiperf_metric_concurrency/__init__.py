@@ -12,7 +12,7 @@ import numpy as np
 from aiperf import Analysis, Needs, RawValues, Result
 
 from aiperf_metric_concurrency.flow import RequestColumns, Row, concurrency, ends_of, flow
-from aiperf_metric_concurrency.pieces import Piece, pieces_of
+from aiperf_metric_concurrency.pieces import Piece, any_request, pieces_of
 from aiperf_metric_concurrency.windows import ORDER, results
 
 
@@ -46,8 +46,8 @@ class TokenFlow(Analysis):
     gives = ORDER[1:]
 
     def results(self, kept: RawValues, windows: Sequence[tuple[float, float]]) -> Iterable[Iterable[Result]]:
-        if np.isnan(kept.column("time_to_first_token")).all():
+        if not any_request(kept, lambda columns: not np.isnan(columns["time_to_first_token"]).all()):
             return [[] for _ in windows]
-        bounded = bool((kept.column("first_low_ns") < kept.column("first_high_ns")).any())
+        bounded = any_request(kept, lambda columns: bool((columns["first_low_ns"] < columns["first_high_ns"]).any()))
         pieces = pieces_of(kept, "chunk_ns")
         return results(pieces, lambda piece: flow(RequestColumns.of(piece), bounded=bounded), windows, kept.percentiles)

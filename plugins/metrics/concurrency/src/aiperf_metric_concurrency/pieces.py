@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,6 +17,12 @@ STARTS = 100_000
 """Requests that start in a piece."""
 _BLOCK = 16_384
 """Requests that are read together."""
+_LEAST = 64
+"""Of a reducer's requests, the fewest of which the time is known together."""
+_SAMPLED = 1_000_000
+"""Starts between which the pieces are cut; of more, a part decides."""
+_MIX = np.uint64(0x9E37_79B9_7F4A_7C15)
+"""An odd factor that mixes the bits of starts: the part doesn't depend on their order."""
 Lists: TypeAlias = "tuple[Ints, Floats]"
 """By request the length of its list, and all lists joined."""
 
@@ -30,12 +36,21 @@ class Piece(NamedTuple):
     lists: Lists | None
 
 
-class _Block(NamedTuple):
-    """Requests behind each other in the store, from the number *first*; *begin_ns*, *end_ns*: the time that they take up."""
+class _Blocks(NamedTuple):
+    """Requests behind each other in the store, *size* in each block; *begin_ns*, *end_ns*: the time that each takes up."""
 
-    first: int
-    begin_ns: float
-    end_ns: float
+    size: int
+    begin_ns: Floats
+    end_ns: Floats
+
+    def under_way(self, begin_ns: float, end_ns: float) -> Iterator[tuple[int, int]]:
+        """Numbers of the first request and behind the last one, of neighbouring blocks together that are under way then."""
+        found = np.flatnonzero((self.begin_ns < end_ns) & (self.end_ns > begin_ns))
+        most = max(1, _BLOCK // self.size)
+        for run in np.split(found, np.flatnonzero(np.diff(found) > 1) + 1) if len(found) else ():
+            for at in range(0, len(run), most):
+                part = run[at : at + most]
+                yield int(part[0]) * self.size, (int(part[-1]) + 1) * self.size
 
 
 def pieces_of(kept: RawValues, listed: str | None = None) -> Iterator[Piece]:
@@ -54,28 +69,41 @@ def pieces_of(kept: RawValues, listed: str | None = None) -> Iterator[Piece]:
         yield Piece(begin_ns, end_ns, columns, None if lists is None else _taken(lists, places))
 
 
-def _under_way(kept: RawValues, blocks: list[_Block], begin_ns: float, end_ns: float) -> tuple[dict[str, Floats], Ints]:
+def any_request(kept: RawValues, test: Callable[[Mapping[str, Floats]], bool]) -> bool:
+    """Whether *test* holds of the columns of some requests, which are read a block at a time."""
+    return any(test(kept.rows(first, first + _BLOCK)) for first in range(0, len(kept), _BLOCK))
+
+
+def _under_way(kept: RawValues, blocks: _Blocks, begin_ns: float, end_ns: float) -> tuple[dict[str, Floats], Ints]:
     """The columns of the requests that are under way in a time, and their numbers; only they are left in memory."""
     tables, places = [dict(kept.rows(0, 0))], [np.empty(0, dtype=np.int64)]
-    for block in blocks:
-        if block.begin_ns < end_ns and block.end_ns > begin_ns:
-            columns = kept.rows(block.first, block.first + _BLOCK)
-            starts, ends = _times(columns)
-            under_way = np.flatnonzero((starts < end_ns) & (ends > begin_ns))
-            tables.append({name: column[under_way] for name, column in columns.items()})
-            places.append(block.first + under_way)
+    for first, end in blocks.under_way(begin_ns, end_ns):
+        columns = kept.rows(first, end)
+        starts, ends = _times(columns)
+        under_way = np.flatnonzero((starts < end_ns) & (ends > begin_ns))
+        tables.append({name: column[under_way] for name, column in columns.items()})
+        places.append(first + under_way)
     return {name: np.concatenate([table.pop(name) for table in tables]) for name in [*tables[0]]}, np.concatenate(places)
 
 
-def _overview(kept: RawValues) -> tuple[list[_Block], list[float]]:
-    """All blocks, and the instants between two pieces."""
-    blocks, all_starts = [], np.empty(len(kept))
-    for first in range(0, len(kept), _BLOCK):
-        starts, ends = _times(kept.rows(first, first + _BLOCK))
-        all_starts[first : first + len(starts)] = starts
-        blocks.append(_Block(first, float(starts.min()), float(ends.max())))
-    all_starts.sort()
-    return blocks, np.unique(all_starts[STARTS::STARTS]).tolist()
+def _overview(kept: RawValues) -> tuple[_Blocks, list[float]]:
+    """All blocks, and the instants between two pieces.
+
+    Blocks are the smaller the more reducers there are: the requests of each take up the whole time.
+    """
+    size = max(_LEAST, min(_BLOCK, STARTS // kept.reducers))
+    step, part = max(1, _BLOCK // size) * size, -(-len(kept) // _SAMPLED)
+    begins, ends, chosen = [], [], []
+    for first in range(0, len(kept), step):
+        started, ended = _times(kept.rows(first, first + step))
+        edges = np.arange(0, len(started), size)
+        begins.append(np.minimum.reduceat(started, edges))
+        ends.append(np.maximum.reduceat(ended, edges))
+        mixed = (started + 0.0).view(np.uint64) * _MIX >> np.uint64(32)
+        chosen.append(started[mixed % np.uint64(part) == 0])
+    starts = np.sort(np.concatenate(chosen))
+    between = max(1, STARTS // part)
+    return _Blocks(size, np.concatenate(begins), np.concatenate(ends)), np.unique(starts[between::between]).tolist()
 
 
 def _times(columns: Mapping[str, Floats]) -> tuple[Floats, Floats]:
