@@ -29,7 +29,7 @@ from aiperf.registry.third_party import load
 from aiperf.rundir import journal
 from aiperf.rundir.journal import RunClock, RunEnd, save_run
 from aiperf.rundir.store_writer import StoreWriter
-from aiperf.sdk.columns import NUMBERS
+from aiperf.sdk.columns import NUMBERS, Ints
 from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.sdk.transport import STREAMED
@@ -52,8 +52,8 @@ class Cost(NamedTuple):
     peak_mb: float
 
 
-def plan(directory: Path, requests: int, level: str) -> Plan:
-    """A streamed chat run with the metrics and exporters of a default install."""
+def plan(directory: Path, requests: int, level: str, shards: int = 1) -> Plan:
+    """A streamed chat run with the metrics and exporters of a default install; as many workers and reducers as *shards*."""
     registry = Registry.discover()
     extra = [f"exporters:{one.name}" for one in registry.all("exporters") if one.distribution == _EXTRA]
     registry = registry.choosing(pins={}, disabled=extra)
@@ -68,15 +68,16 @@ def plan(directory: Path, requests: int, level: str) -> Plan:
         directory, endpoint=one("endpoints", "chat"), tokenizer=one("tokenizers", "builtin"), tokenizer_name="builtin",
         transport=one("transports", "kernel"), dataset=one("datasets", "synthetic"), metrics=metrics, exporters=exporters,
         phases=(PhasePlan("profiling", "profiling", 0, "burst", request_count=requests, concurrency=_STREAMS, entries=1),),
-        export_level=level, options=options, urls=("http://127.0.0.1:8000",),
+        export_level=level, options=options, urls=("http://127.0.0.1:8000",), workers=shards, reducers=shards,
     )  # fmt: skip
 
 
-def begun(directory: Path, requests: int, level: str) -> Plan:
-    """A run's directory with its plan and data set."""
-    made = plan(directory, requests, level)
+def begun(directory: Path, requests: int, level: str, shards: int = 1) -> Plan:
+    """A run's directory with its plan and data set; *requests* in all."""
+    made = plan(directory, requests, level, shards)
     Path(made.output.journal).mkdir(parents=True)
-    save_run(Path(made.output.journal), made, CLOCK, RunEnd(requests={0: requests}))
+    sent = {shard: len(range(shard, requests, shards)) for shard in range(shards)}
+    save_run(Path(made.output.journal), made, CLOCK, RunEnd(requests=sent))
     endpoint = load(made.plugins.endpoint)(made.plugins.options_of(made.plugins.endpoint))
     conversation = Conversation("session_000000", (Turn(("word " * 64,), max_tokens=128),))
     with StoreWriter(Path(made.output.journal)) as store:
@@ -91,49 +92,54 @@ def columns(directory: Path, requests: int, chunks: int, level: str = "summary",
     file, number = journal.columns_path(folder, 0, 0).open("wb"), 0
     end = {"phase": 0, "event": "end", "at_ns": 0}
     for first in range(0, requests, _BATCH):
-        count = min(_BATCH, requests - first)
-        rows = np.arange(first, first + count)
-        started = (rows // _STREAMS) * 700 * MS + rows % _STREAMS * 1000
-        gaps = np.rint(draw.gamma(8.0, 0.6 * MS, (count, chunks))).astype(np.int64)
-        gaps[:, 0] += 50 * MS
-        stamps = started[:, None] + np.cumsum(gaps, axis=1)
-        last = stamps[:, -1]
-        values: dict[str, Any] = dict.fromkeys(NUMBERS, 0.0)
-        unsaid = [name for name in NUMBERS if name.startswith("usage_")]
-        values |= dict.fromkeys(("due_ns", "held_ns", "reasoning_tokens", "fault", "first_tokens", *unsaid), np.nan)
-        values |= {
-            "n": rows, "session": rows, "started_ns": started, "connected_ns": started, "sent_ns": started + 1000,
-            "sent_end_ns": started + 2000, "ack_ns": stamps[:, 0], "first_byte_ns": stamps[:, 0], "last_byte_ns": last,
-            "ended_ns": last, "first_token_ns": stamps[:, 0], "second_token_ns": stamps[:, 1], "first_output_ns": stamps[:, 0],
-            "last_token_ns": last, "status": 200, "input_tokens": 64, "output_tokens": chunks, "requested_tokens": chunks,
-            "usage_prompt_tokens": 64, "usage_completion_tokens": chunks, "usage_total_tokens": 64 + chunks,
-            "bytes_sent": 600, "bytes_received": 180 * chunks, "reused": 1, "request": rows, "reads": chunks,
-        }  # fmt: skip
-        errors: dict[int, str] = {}
-        if rated:
-            failed = rows % 1000 == 7
-            errors = dict.fromkeys(np.flatnonzero(failed).tolist(), '{"message":"busy","type":"Overloaded","code":503}')
-            values |= {
-                "due_ns": started - rows % 7 * MS, "held_ns": rows % 7 * MS, "input_tokens": 64 + rows % 900,
-                "status": np.where(failed, 503, 200), "outcome": np.where(failed, journal.ERROR, journal.COMPLETED),
-                "fault": np.where(failed, 0.0, np.nan),
-            }  # fmt: skip
-        table = np.array([np.broadcast_to(np.asarray(values[name], dtype=np.float64), count) for name in NUMBERS])
-        side = []
+        stored, last_ns = batch(np.arange(first, min(requests, first + _BATCH)), chunks, draw, rated=rated)
         if first == 0:
-            side.append((0, journal.PHASE, {"phase": 0, "event": "begin", "at_ns": CLOCK.started_mono_ns}))
-        if first + count == requests:
-            side.append((0, journal.PHASE, {**end, "at_ns": CLOCK.started_mono_ns + int(last.max())}))
-        stored = StoredBatch(
-            count, table.tobytes(), stamps.tobytes(), b"\1" * (count * chunks), np.full(count, chunks).tobytes(), events=side,
-            errors=errors,
-        )
-        file.write(journal.pack(journal.COLUMNS, msgspec.msgpack.encode(stored), 0, 0, count))
+            stored.events.append((0, journal.PHASE, {"phase": 0, "event": "begin", "at_ns": CLOCK.started_mono_ns}))
+        if first + stored.count == requests:
+            stored.events.append((0, journal.PHASE, {**end, "at_ns": CLOCK.started_mono_ns + last_ns}))
+        file.write(journal.pack(journal.COLUMNS, msgspec.msgpack.encode(stored), 0, 0, stored.count))
         if file.tell() > _COLUMNS_BYTES:
             file.close()
             number += 1
             file = journal.columns_path(folder, 0, number).open("wb")
     file.close()
+
+
+def batch(rows: Ints, chunks: int, draw: np.random.Generator, *, rated: bool = False) -> tuple[StoredBatch, int]:
+    """Requests with these numbers, *chunks* chunks each, and the last instant, in ns since the run's start.
+
+    *rated*: as that of :func:`columns`; else all are good.
+    """
+    count = len(rows)
+    started = (rows // _STREAMS) * 700 * MS + rows % _STREAMS * 1000
+    gaps = np.rint(draw.gamma(8.0, 0.6 * MS, (count, chunks))).astype(np.int64)
+    gaps[:, 0] += 50 * MS
+    stamps = started[:, None] + np.cumsum(gaps, axis=1)
+    last = stamps[:, -1]
+    values: dict[str, Any] = dict.fromkeys(NUMBERS, 0.0)
+    unsaid = [name for name in NUMBERS if name.startswith("usage_")]
+    values |= dict.fromkeys(("due_ns", "held_ns", "reasoning_tokens", "fault", "first_tokens", *unsaid), np.nan)
+    values |= {
+        "n": rows, "session": rows, "started_ns": started, "connected_ns": started, "sent_ns": started + 1000,
+        "sent_end_ns": started + 2000, "ack_ns": stamps[:, 0], "first_byte_ns": stamps[:, 0], "last_byte_ns": last,
+        "ended_ns": last, "first_token_ns": stamps[:, 0], "second_token_ns": stamps[:, 1], "first_output_ns": stamps[:, 0],
+        "last_token_ns": last, "status": 200, "input_tokens": 64, "output_tokens": chunks, "requested_tokens": chunks,
+        "usage_prompt_tokens": 64, "usage_completion_tokens": chunks, "usage_total_tokens": 64 + chunks,
+        "bytes_sent": 600, "bytes_received": 180 * chunks, "reused": 1, "request": rows, "reads": chunks,
+    }  # fmt: skip
+    errors: dict[int, str] = {}
+    if rated:
+        failed = rows % 1000 == 7
+        errors = dict.fromkeys(np.flatnonzero(failed).tolist(), '{"message":"busy","type":"Overloaded","code":503}')
+        values |= {
+            "due_ns": started - rows % 7 * MS, "held_ns": rows % 7 * MS, "input_tokens": 64 + rows % 900,
+            "status": np.where(failed, 503, 200), "outcome": np.where(failed, journal.ERROR, journal.COMPLETED),
+            "fault": np.where(failed, 0.0, np.nan),
+        }  # fmt: skip
+    table = np.array([np.broadcast_to(np.asarray(values[name], dtype=np.float64), count) for name in NUMBERS])
+    kinds, lengths = b"\1" * (count * chunks), np.full(count, chunks)
+    stored = StoredBatch(count, table.tobytes(), stamps.tobytes(), kinds, lengths.tobytes(), errors=errors, events=[])
+    return stored, int(last.max())
 
 
 def segments(directory: Path, requests: int, chunks: int, level: str = "summary") -> None:

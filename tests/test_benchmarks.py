@@ -1,8 +1,10 @@
 """Benchmarks: the history of ratios to the other tools of the same run, and runs that are made up."""
 
 import json
+import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,3 +57,42 @@ def test_made_up_runs_can_be_reduced() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["columns", "report", "segments", "plain"]
+
+
+@pytest.mark.long
+def test_many_shards_become_one_summary() -> None:
+    words = [sys.executable, str(BENCHMARKS / "sites.py"), "--records", "600", "1200", "--shards", "30", "--kinds", "2"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        "600 requests of 30 shards", "1,200 requests of 30 shards", "2 times the requests",
+    ], done.stderr
+
+
+@pytest.fixture
+def scaling(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import scaling
+
+    return scaling
+
+
+@pytest.mark.parametrize(("shares", "cores", "count", "said"), [
+    ({4: 0.5}, 2, 4, ""),
+    ({4: 0.9, 8: 0.6}, 16, 8, ""),
+    ({4: 0.9, 8: 0.9, 16: 0.71}, 64, 16, "and there are 16"),
+    ({4: 0.75}, 4, 4, "and 4.0 of 4 cores are busy"),
+])  # fmt: skip
+def test_servers_are_added_until_none_is_busy(
+    shares: dict[int, float], cores: int, count: int, said: str, scaling: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def took(load: object, running: list[object]) -> Any:
+        busy = (shares[len(running)],) * len(running)
+        return scaling.Took(4, len(running), 1, 1, 1.0, busy, (0.25,) * 4, 1.0, 1.0, 2.0, 1, 1, 0.0, 1, 0.1)
+
+    monkeypatch.setattr(scaling, "took", took)
+    monkeypatch.setattr(scaling, "servers", lambda number, itl_ms: nullcontext([object()] * number))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(cores))
+    found, lacking = scaling.enough(scaling._FULL, 0)
+    assert found == count
+    assert said in lacking and bool(said) == bool(lacking)
