@@ -1,6 +1,6 @@
 """Values of each request for analyses, beside the folds.
 
-Numbers beyond a bound go to a file, and lists to another.  Lists may have many millions of elements: at most :data:`LISTED` are
+Numbers beyond a bound go to a file, and lists to another.  Lists may have many millions of elements: at most a million are
 kept over all reducers together.  Where there are more, none is kept: the number of reducers changes no result.
 """
 
@@ -147,4 +147,4 @@ class RawValues:
         return self._lists[name]
 
 
-__all__ = ["HELD_ROWS", "LISTED", "RawValueCollector", "RawValues"]
+__all__ = ["HELD_ROWS", "RawValueCollector", "RawValues"]
