@@ -166,9 +166,9 @@ def test_a_number_that_is_used_again_is_another_socket(reader: SocketReader) -> 
     used_again = 0
     for turn in range(300):
         old = Pair()
-        number, token = old.near.fileno(), reader.add(old.near.fileno())
+        number, token, reads = old.near.fileno(), reader.add(old.near.fileno()), reader.reads
         old.far.send(b"of the earlier socket")
-        while turn % 2 and reader.quiet(token):
+        while turn % 2 and reader.reads == reads:
             time.sleep(0)
         reader.remove(token)
         old.close()
@@ -257,6 +257,41 @@ def test_segments_that_wait_together_are_read_with_their_own_stamps(sizes: tuple
     reader.close()
 
 
+HEAD, ROLE, WORD, END = b"HTTP/1.1 200 OK\r\n\r\n", b"data: role", b"data: word", b"data: last"
+
+
+@pytest.mark.parametrize(
+    ("turns", "exact"),
+    [
+        ([[ROLE], [WORD], [WORD, END]], True),
+        ([[HEAD], [WORD, WORD, WORD], [WORD], [WORD + END]], True),
+        ([[HEAD, ROLE], [WORD], [WORD + END], [HEAD], [WORD + END]], True),
+        ([[b"data: ", b"half"], [b"data: ", b"half"], [WORD, END], [WORD, END]], False),
+    ],
+)
+def test_a_loop_with_many_sockets_to_read_misses_no_segment(turns: list[list[bytes]], exact: bool) -> None:
+    """Reads of one event at most are not counted there.  *exact*: each of them was one segment, or the first of an answer."""
+    reader, pairs = SocketReader(1024, mark=b"data:"), [Pair() for _ in range(8)]
+    sent = dict.fromkeys((reader.add(pair.near.fileno()) for pair in pairs), 0)
+    seen, found = dict.fromkeys(sent, 0), dict.fromkeys(sent, b"")
+    for turn in turns:
+        for pair, token in zip(pairs, sent, strict=True):
+            for piece in turn:
+                pair.far.send(piece)
+                sent[token] += 1
+        size = len(found[next(iter(sent))]) + sum(map(len, turn))
+        while any(len(each) < size for each in found.values()):
+            for token, data, _, _, hidden in reader.read(64):
+                assert isinstance(data, bytes)
+                found[token] += data
+                seen[token] += 1 + (hidden & MOST)
+    assert all(seen[token] >= count for token, count in sent.items())
+    assert seen == sent or not exact
+    for pair in pairs:
+        pair.close()
+    reader.close()
+
+
 def test_quiet_is_a_socket_without_anything_to_take(reader: SocketReader, pair: Pair) -> None:
     token = reader.add(pair.near.fileno())
     assert reader.quiet(token)
@@ -265,6 +300,7 @@ def test_quiet_is_a_socket_without_anything_to_take(reader: SocketReader, pair: 
     taken(reader, bool)
     assert reader.quiet(token)
     pair.far.close()
+    eventually(lambda: not reader.quiet(token))
     taken(reader, bool)
     assert not reader.quiet(token)
 

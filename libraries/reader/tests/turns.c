@@ -142,6 +142,7 @@ int main(int argc, char **argv) {
   listening = socket(AF_INET, SOCK_STREAM, 0);
   if (bind(listening, (struct sockaddr *)&local, sizeof local) || listen(listening, SOCKETS)) fail("nobody listens");
   if (reader_start(&reader, 16, 2 * READER_READ_BYTES, SLOTS, atoi(argv[1]) % 2)) fail("no reader");
+  if (atoi(argv[1]) % 3) reader.mark[0] = 'x', reader.mark_length = 1;
   for (int n = 0; n < SOCKETS; n++) streams[n].near = streams[n].far = -1;
   for (long turns = atol(argv[2]); turns > 0; turns--) turn(&streams[random() % SOCKETS]);
   for (int n = 0; n < SOCKETS; n++) close_far(&streams[n]);

@@ -4,6 +4,7 @@
 #include <Python.h>
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 
 #include "reader.h"
 
@@ -36,10 +37,13 @@ static bool stopped(Reader *self) {
 }
 
 static PyObject *made(PyTypeObject *type, PyObject *positional, PyObject *named) {
-  static char *names[] = {"descriptors", "records", "size", "apart", NULL};
+  static char *names[] = {"descriptors", "records", "size", "apart", "mark", NULL};
   unsigned int descriptors = 0, records = RECORDS, bytes = BYTES;
   int apart = 0;
-  if (!PyArg_ParseTupleAndKeywords(positional, named, "I|IIp", names, &descriptors, &records, &bytes, &apart)) return NULL;
+  const char *mark = "";
+  Py_ssize_t mark_length = 0;
+  if (!PyArg_ParseTupleAndKeywords(positional, named, "I|IIpy#", names, &descriptors, &records, &bytes, &apart, &mark, &mark_length))
+    return NULL;
   if (records == 0 || (records & (records - 1)) || (bytes & (bytes - 1)) || bytes < 2 * READER_READ_BYTES) {
     PyErr_Format(PyExc_ValueError, "records and size are powers of two, size at least %d", 2 * READER_READ_BYTES);
     return NULL;
@@ -49,6 +53,10 @@ static PyObject *made(PyTypeObject *type, PyObject *positional, PyObject *named)
   if (self == NULL) return NULL;
   if (descriptors > MOST_SLOTS) descriptors = MOST_SLOTS;
   int error = reader_start(&self->reader, records, bytes, descriptors, apart != 0);
+  if (mark_length <= READER_MARK_BYTES) {  /* a longer one is not looked for */
+    memcpy(self->reader.mark, mark, (size_t)mark_length);
+    self->reader.mark_length = (size_t)mark_length;
+  }
   if (error == 0) return (PyObject *)self;
   Py_DECREF(self);
   return failed(error);
@@ -198,7 +206,7 @@ static PyMethodDef methods[] = {
     {"sockets", (PyCFunction)sockets_of, METH_NOARGS, "A descriptor that is readable while a socket is; read() reads it."},
     {"add", (PyCFunction)added, METH_O, "Let the thread read a non-blocking socket's descriptor; its token."},
     {"remove", (PyCFunction)removed, METH_O, "Behind this call the thread touches the token's descriptor no more."},
-    {"quiet", (PyCFunction)quiet, METH_O, "Whether nothing of the token's socket is read and not yet taken, its end included."},
+    {"quiet", (PyCFunction)quiet, METH_O, "Whether the token's socket is open and has nothing to read or to take, its end included."},
     {"take", (PyCFunction)taken, METH_O, "So many records at most: (token, bytes or errno, kernel_ns, read_ns, hidden)."},
     {"read", (PyCFunction)read_or_taken, METH_O, "As take(); where the ring has fewer, by reading sockets here and now."},
     {"counts", (PyCFunction)counted, METH_NOARGS, "Reads so far, and pauses in which the ring was full, with their time."},
@@ -210,7 +218,7 @@ static PyType_Slot slots[] = {
     {Py_tp_new, made},
     {Py_tp_dealloc, destroyed},
     {Py_tp_methods, methods},
-    {Py_tp_doc, "Reader(descriptors, records=16384, size=4194304, apart=False): a thread that reads sockets numbered below descriptors."},
+    {Py_tp_doc, "Reader(descriptors, records=16384, size=4194304, apart=False, mark=b''): a thread that reads sockets numbered below descriptors."},
     {0, NULL},
 };
 

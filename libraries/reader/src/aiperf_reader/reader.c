@@ -45,6 +45,9 @@
    one read of all costs least. */
 #define APART_MOST 32
 #define APART_BYTES 16384
+/* The loop is hurried, and saves what it can, where its look finds so many sockets, or comes so soon behind one that found some. */
+#define CROWD 4
+#define SOON_NS 50000
 #define STACK_BYTES (1u << 18)
 
 /* States of a slot, in the low bits of its word; above them the generation of the socket that has the number now.  A number is
@@ -68,6 +71,7 @@ struct reader_slot {
   uint8_t apart_next, apart_end;  /* of these */
   uint8_t apart_hidden;           /* segments that the system has put together with these, at most */
   uint16_t usual;                 /* bytes of a segment, by the one before */
+  bool uncountable;               /* the system counts no segments of it */
 };
 
 static uint32_t descriptor_of(uint64_t token) { return (uint32_t)token; }
@@ -136,27 +140,26 @@ static bool count_arrived(int descriptor, struct counts *counts) {
    The kernel counts what has come, which is what was read only where bytes that came are bytes that were read.  That holds of the
    counts before the read if nothing came between them and the read, and of those behind the read if nothing came since.  One of
    the two nearly always holds, and the segments are known.  Where segments came on both sides, at least one of them is in the read
-   and at least one is not.  A bound that is wider than one number makes this read's count, and the next one's, too high, never too
-   low.  The end of the stream and an urgent byte count as bytes and are not read: an empty socket sets the bytes right. */
-static uint32_t hidden_segments(struct reader_slot *slot, int descriptor, uint32_t length, const struct counts *before) {
+   and at least one is not; as where nobody counted before.  A bound that is wider than one number makes this read's count, and the
+   next one's, too high, never too low.  The end of the stream and an urgent byte count as bytes and are not read: an empty socket
+   sets the bytes right. */
+static uint32_t hidden_segments(struct reader_slot *slot, int descriptor, const struct counts *before) {
   struct counts behind;
   uint32_t known = slot->segments;  /* read until now, at least */
   uint32_t least = known + 1, most;
-  slot->bytes += length;
-  if (before == NULL) return 0;
-  if (before->bytes == slot->bytes) {
+  if (before != NULL && before->bytes == slot->bytes) {
     least = most = before->segments;
   } else if (!count_arrived(descriptor, &behind)) {
     return 0;
   } else {
     int unread = 0;
     most = behind.segments;
-    if (before->bytes < slot->bytes && slot->bytes < behind.bytes) {
-      least = before->segments + 1;
-      most = behind.segments - 1;
-    } else if (behind.bytes == slot->bytes || (ioctl(descriptor, FIONREAD, &unread) == 0 && unread == 0)) {
+    if (behind.bytes == slot->bytes || (ioctl(descriptor, FIONREAD, &unread) == 0 && unread == 0)) {
       least = most;
       slot->bytes = behind.bytes;
+    } else if (slot->bytes < behind.bytes && (before == NULL || before->bytes < slot->bytes)) {
+      least = before == NULL ? known + 1 : before->segments + 1;
+      most = behind.segments - 1;
     }
   }
   /* While the loop writes to the socket, a segment is counted before its bytes are: the numbers may contradict each other. */
@@ -164,6 +167,16 @@ static uint32_t hidden_segments(struct reader_slot *slot, int descriptor, uint32
   if ((int32_t)(most - known) <= 0) return 0;
   slot->segments = least;
   return most - known - 1;
+}
+
+/* Whether a read may be taken for one segment without asking the system, which costs a tenth of a read: the loop has many to read, and
+   this one has one event at most, and no head before it.  Where that was wrong, the next count is too high, never too low. */
+static bool is_plain(const struct reader *reader, const char *data, size_t length) {
+  const char *first = memmem(data, length, reader->mark, reader->mark_length);
+  if (first == NULL) return true;
+  size_t rest = length - (size_t)(first - data) - reader->mark_length;
+  if (length >= 5 && memcmp(data, "HTTP/", 5) == 0) return false;
+  return memmem(first + reader->mark_length, rest, reader->mark, reader->mark_length) == NULL;
 }
 
 static int64_t stamp_of(struct msghdr *message) {
@@ -246,12 +259,13 @@ static bool read_once(struct reader *reader, int who, uint64_t token, char *plac
   int64_t read_ns = 0;
   struct counts counts;
   const struct counts *before = NULL;
-  bool apart = false;
+  bool apart = false, hurried = who == LOOP && reader->hurried && reader->mark_length > 0;
   /* What the thread has read comes before what the loop reads. */
   if (who == THREAD || atomic_load(&slot->published) == slot->taken) {
     /* Before the read: what it leaves came later.  Behind it, another program may have had the core meanwhile. */
-    if (slot->apart_next == slot->apart_end) {
+    if (slot->apart_next == slot->apart_end && !hurried && !slot->uncountable) {
       before = count_arrived(descriptor, &counts) ? &counts : NULL;
+      slot->uncountable = before == NULL;
       if (before != NULL && reader->apart) set_apart(slot, descriptor, place, before);
     }
     apart = slot->apart_next < slot->apart_end;
@@ -273,12 +287,12 @@ static bool read_once(struct reader *reader, int who, uint64_t token, char *plac
       .length = count < 0 ? -error : (int32_t)count,
       .more = apart,
   };
-  if (count > 0 && apart) {
-    slot->bytes += (uint64_t)count;
+  if (count > 0) slot->bytes += (uint64_t)count;
+  if (count > 0 && (apart || (hurried && is_plain(reader, place, (size_t)count)))) {
     slot->segments++;
-    record->hidden = slot->apart_hidden;
-  } else if (count > 0) {
-    record->hidden = hidden_segments(slot, descriptor, (uint32_t)count, before);
+    record->hidden = apart ? slot->apart_hidden : 0;
+  } else if (count > 0 && !slot->uncountable) {
+    record->hidden = hidden_segments(slot, descriptor, before);
   }
   slot->read_ns = read_ns;
   if (count <= 0) epoll_ctl(reader->epoll, EPOLL_CTL_DEL, descriptor, NULL);
@@ -445,6 +459,7 @@ int64_t reader_add(struct reader *reader, int descriptor) {
   slot->bytes = slot->looks[THREAD] = slot->looks[LOOP] = 0;
   slot->read_ns = 0;
   slot->apart_next = slot->apart_end = 0;
+  slot->uncountable = false;
   atomic_store(&slot->added_ns, INT64_MAX);
   atomic_store(&slot->published, 0);
   atomic_store(&slot->word, WORD(generation, OPEN));
@@ -476,6 +491,8 @@ void reader_remove(struct reader *reader, uint64_t token) {
 
 bool reader_quiet(struct reader *reader, uint64_t token) {
   struct reader_slot *slot = &reader->by_descriptor[descriptor_of(token)];
+  struct pollfd readable = {.fd = (int)descriptor_of(token), .events = POLLIN};
+  if (poll(&readable, 1, 0) != 0) return false;  /* before the look at the slot: what the thread takes behind it shows there */
   return atomic_load(&slot->word) == WORD(generation_of(token), OPEN) && atomic_load(&slot->published) == slot->taken;
 }
 
@@ -519,7 +536,10 @@ int reader_look(struct reader *reader, uint64_t *tokens, int most) {
   struct epoll_event events[READER_LOOK];
   int count = look(reader, LOOP, events, most), found = 0;
   int64_t began_ns = reader->looks[LOOP].began_ns;
-  atomic_store_explicit(&reader->kept_up_ns, began_ns ? began_ns : now_ns(), memory_order_relaxed);
+  if (began_ns == 0) began_ns = now_ns();
+  reader->hurried = count >= CROWD || began_ns - reader->found_ns < SOON_NS;
+  if (count > 0) reader->found_ns = began_ns;
+  atomic_store_explicit(&reader->kept_up_ns, began_ns, memory_order_relaxed);
   for (int n = 0; n < count; n++)
     if (events[n].data.u64 != CONTROL) tokens[found++] = events[n].data.u64;
   return found;

@@ -12,10 +12,12 @@
 #include <stdint.h>
 
 /* Changes with what Python calls or gets; aiperf_reader/__init__.py has the same number. */
-#define READER_VERSION 3
+#define READER_VERSION 4
 
 /* Of one read at most: what a segment brings is some hundred bytes, and a pause of the loop is bounded by the ring. */
 #define READER_READ_BYTES 65536
+
+#define READER_MARK_BYTES 16
 
 /* Sockets that the loop reads at once. */
 #define READER_LOOK 64
@@ -46,6 +48,8 @@ struct reader_looks {
 struct reader {
   /* The loop's */
   uint32_t generation;
+  int64_t found_ns;                /* its last look that found a socket */
+  bool hurried;                    /* it has many reads to do */
   /* The thread's */
   uint64_t written;                /* bytes so far */
   /* Of each its own */
@@ -61,6 +65,8 @@ struct reader {
   uint64_t records, bytes;         /* size of the ring: powers of two */
   uint32_t slots;
   bool apart;                      /* read segments that wait together one by one */
+  char mark[READER_MARK_BYTES];    /* stands once in each event of all streams; mark_length 0: nobody knows */
+  size_t mark_length;
   /* epoll: readable while a socket is.  ready: readable while there are records.  control: wakes the thread */
   int epoll, ready, control;
   bool started;
@@ -71,7 +77,7 @@ struct reader {
 };
 
 /* 0, or an errno.  records, bytes: powers of two; bytes: two reads at least.  apart: each segment that waits is a read, where many
-   share a connection; it costs several calls of the system a segment. */
+   share a connection; it costs several calls of the system a segment.  A mark may be set behind it. */
 int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32_t slots, bool apart);
 /* Ends the thread and frees everything; the sockets stay open. */
 void reader_stop(struct reader *reader);
@@ -79,7 +85,7 @@ void reader_stop(struct reader *reader);
 int64_t reader_add(struct reader *reader, int descriptor);
 /* Behind this call the thread touches the descriptor no more, which may be closed then; its records are still in the ring. */
 void reader_remove(struct reader *reader, uint64_t token);
-/* Whether no read of the socket is in the ring or under way, nor its end. */
+/* Whether the socket is open and has nothing to read, and no read of it is in the ring or under way, nor its end. */
 bool reader_quiet(struct reader *reader, uint64_t token);
 /* Records that can be taken, *most* at most, of which reader_at gives the n-th; then so many are given back. */
 uint64_t reader_waiting(struct reader *reader, uint64_t most);

@@ -11,7 +11,7 @@ from time import monotonic_ns
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.transport import RECONNECTED, REUSED, Exchange, Shape, Sink, TransportSettings
 
-from aiperf_transport_sockets.connection import Connection
+from aiperf_transport_sockets.connection import EVENT_MARK, Connection
 from aiperf_transport_sockets.local import LocalConnection
 from aiperf_transport_sockets.origins import Origin, Origins
 from aiperf_transport_sockets.poller import Poller, ReaderPoller, chosen_reader
@@ -67,7 +67,9 @@ class KernelTransport:
         self.finished: deque[tuple[Exchange, Connection]] = deque()
         self._reporting = False
         self._by_session: dict[str, Connection] | None = {} if settings.sticky else None
-        self.reader = chosen_reader()
+        mark = EVENT_MARK if settings.event_mark is None else settings.event_mark
+        # Nobody sees events in what is encrypted.
+        self.reader = chosen_reader(mark=b"" if any(url.startswith("https:") for url in settings.urls) else mark)
         self.poller = Poller(loop, self.settle) if self.reader is None else ReaderPoller(loop, self.settle, self.reader)
         self._checking: asyncio.TimerHandle | None = None
 

@@ -51,6 +51,8 @@ TIMESPEC = struct.Struct("qq")
 READ_BYTES = 65536
 WRITE_BYTES, BEGIN_BYTES = 1 << 16, 1 << 14
 """The most that is written at once; and with the head of a longer body: many may begin in one turn of the loop."""
+EVENT_MARK = b"data:"
+"""Of server-sent events."""
 PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _UPGRADE_REFUSED = ErrorDetails("the server wants to switch protocols", type="UpgradeRefused")
 CLOSED_EARLY = "the server closed the connection before a whole answer was in"
@@ -83,7 +85,7 @@ class Connection:
         self.behind: memoryview | None = None
         self._tail, self._head_bytes, self._most_bytes = b"", 0, transport.settings.most_bytes
         mark = transport.settings.event_mark
-        self._framed, self._mark = mark is not None, b"data:" if mark is None else mark
+        self._framed, self._mark = mark is not None, EVENT_MARK if mark is None else mark
         self._head_ns = self._interim = 0
         self._address = self._began_ns = 0
         self._hidden = 0  # what the reader says of its last read, as Sink.chunk gets it

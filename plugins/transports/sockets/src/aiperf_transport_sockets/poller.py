@@ -30,10 +30,11 @@ log = logging.getLogger("aiperf.transports.kernel")
 Call = Callable[[], None]
 
 
-def chosen_reader(*, shared: bool = False) -> SocketReader | None:
+def chosen_reader(*, shared: bool = False, mark: bytes = b"") -> SocketReader | None:
     """The thread that reads, as ``AIPERF_READER`` says; None: the loop reads.
 
-    *shared*: requests share a connection, and segments of several are read one by one.
+    *shared*: requests share a connection, and segments of several are read one by one.  *mark*: stands once in each event of
+    what sockets bring; b"" where nothing does.
     ``auto``, the default, takes the thread wherever it can be had, and logs why where it can't; ``compiled`` demands it.
 
     Raises:
@@ -48,7 +49,7 @@ def chosen_reader(*, shared: bool = False) -> SocketReader | None:
     from aiperf_reader import ReaderError, SocketReader, stale_sources
 
     try:
-        reader = SocketReader.opened(apart=shared)
+        reader = SocketReader.opened(apart=shared, mark=mark)
     except ReaderError as error:
         if value == "compiled":
             raise ConfigError(f"{_VARIABLE} is compiled, and {error}; {_VARIABLE}=python reads without it") from None
@@ -150,7 +151,7 @@ class ReaderPoller(Poller):
 
     def is_quiet(self, sock: socket.socket) -> bool:
         token = self._tokens.get(sock.fileno())
-        return token is not None and self._reader.quiet(token) and super().is_quiet(sock)
+        return token is not None and self._reader.quiet(token)
 
     def close(self) -> None:
         for each in self._reader_fds:
