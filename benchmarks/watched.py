@@ -63,7 +63,7 @@ class WatchedLoad(NamedTuple):
 
 LOADS = {
     "streams10": WatchedLoad(20, 5, 10, 500, 32), "streams300": WatchedLoad(50, 10, 300, 1500, 128),
-    "requests": WatchedLoad(0, 0, 64, 100_000, 32, streams=False),
+    "requests": WatchedLoad(0, 0, 64, 300_000, 32, streams=False),
     "paced": WatchedLoad(0, 0, 1000, 0, 32, streams=False, paced=True), "start": WatchedLoad(0, 0, 2, 10, 8),
 }  # fmt: skip
 _PACED_S = 8

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
 import re
 import signal
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Iterator
@@ -79,6 +81,21 @@ def test_sighup_that_was_ignored_at_the_start_stays_ignored(aiperf: Program, slo
     time.sleep(0.5)  # nothing tells that a signal was ignored
     run.terminate()
     partial(run, 143)
+
+
+def test_sighup_waits_for_no_reader_of_a_full_pipe() -> None:
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(theirs, b"." * 4096):
+            pass
+    os.set_blocking(theirs, True)
+    code = "from aiperf.run.start import Signals; import signal; Signals()._note(signal.SIGHUP, None)"
+    try:
+        subprocess.run([sys.executable, "-c", code], stdout=theirs, timeout=60, check=True)
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_a_terminal_that_is_closed_ends_the_run_with_its_results(aiperf: Program, slow: Simulator) -> None:

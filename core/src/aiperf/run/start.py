@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import resource
+import select
 import signal
 import tempfile
 from collections import deque
@@ -107,11 +108,14 @@ class Signals:
 
 
 def _leave_lost_terminal() -> None:
-    """Drop what is still printed where the terminal is gone: each write to it would fail."""
+    """Drop what is still printed where the terminal is gone, or who reads: each write to it would fail.
+
+    Nothing is written to find out: a pipe that nobody reads at the moment may be full.
+    """
     for descriptor in (1, 2):
-        try:
-            os.write(descriptor, b"\n")
-        except OSError:
+        states = select.poll()
+        states.register(descriptor, 0)
+        if states.poll(0):  # hung up, or in error
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
