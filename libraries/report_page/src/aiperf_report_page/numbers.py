@@ -5,12 +5,12 @@ The first of several runs is the baseline.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from aiperf.sdk.statistics import percentile
 from aiperf_plotting.words import named
-from aiperf_results import metrics_of
 
 from aiperf_report_page.markup import Cell, Change, escaped, number, table
 from aiperf_report_page.opening import ReportedRun
@@ -74,8 +74,8 @@ def key_numbers(runs: Sequence[ReportedRun]) -> str:
 def all_numbers(runs: Sequence[ReportedRun]) -> str:
     """Every metric with every statistic."""
     if len(runs) == 1:
-        return of_entries("all metrics", metrics_of(runs[0].summary))
-    known = [metrics_of(run.summary) for run in runs]
+        return of_entries("all metrics", runs[0].metrics())
+    known = [run.metrics() for run in runs]
     tags = dict.fromkeys(tag for metrics in known for tag in metrics)
     asked = [
         (tag, statistic, side) for tag in tags for side in ("", *_SIDES)
@@ -114,20 +114,20 @@ def _beside(runs: Sequence[ReportedRun], asked: Sequence[tuple[str, str, str]]) 
 def _rows(runs: Sequence[ReportedRun], asked: Sequence[tuple[str, str, str]]) -> list[list[Cell]]:
     """Unit and values of each tag, statistic and side."""
     made = []
+    known = [run.metrics() for run in runs]
     for tag, statistic, side in asked:
-        unit = next((str(run.section(tag)["unit"]) for run in runs if "unit" in run.section(tag)), "")
-        base, *values = (_value(run, tag, statistic, side) for run in runs)
-        same = [run.section(tag).get("unit", unit) == unit for run in runs[1:]]
+        entries = [metrics.get(tag, {}) for metrics in known]
+        unit = next((str(entry["unit"]) for entry in entries if entry), "")
+        base, *values = (_value(entry, statistic, side) for entry in entries)
+        same = [entry.get("unit", unit) == unit for entry in entries[1:]]
         others = [Change(value, base if alike else None) for value, alike in zip(values, same, strict=True)]
         made.append([unit, base, *others])
     return made
 
 
-def _value(run: ReportedRun, tag: str, statistic: str, side: str) -> float | None:
-    if not side:
-        return run.run.number(tag, statistic)
-    value = _side(run.section(tag), side).get(statistic)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _value(entry: dict[str, Any], statistic: str, side: str) -> float | None:
+    value = _side(entry, side).get(statistic)
+    return float(value) if _is_number(value) and math.isfinite(value) else None
 
 
 def names_of(runs: Sequence[ReportedRun]) -> list[str]:
@@ -150,7 +150,7 @@ def _spread(entry: dict[str, Any]) -> bool:
     return "p50" in entry
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiperf import AiperfError, PlotRun
 from aiperf_plotting.drawing import checked_summary
-from aiperf_results import FinishedRun, is_study, left_out, open_cells
+from aiperf_results import FinishedRun, is_study, left_out, metrics_of, open_cells
 from msgspec import Struct
 
 MOST_RUNS = 20
@@ -30,6 +30,17 @@ class ReportedRun(Struct, frozen=True):
     @property
     def summary(self) -> dict[str, Any]:
         return dict(self.run.summary)
+
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """The metrics by tag, unit and statistics; of repeats the means, without bounds."""
+        found = metrics_of(self.summary)
+        if len(self.run.parts()) == 1:
+            return found
+        means = {tag: {name: self.run.number(tag, name) for name in entry if name != "unit"} for tag, entry in found.items()}
+        return {
+            tag: {"unit": found[tag]["unit"], **{name: value for name, value in each.items() if value is not None}}
+            for tag, each in means.items()
+        }
 
     def section(self, name: str) -> dict[str, Any]:
         """An object of the summary; empty where there is none."""

@@ -83,7 +83,7 @@ def workload(runs: Sequence[ReportedRun]) -> str:
     rows.append(["begin", *(str(run.summary.get("start_time") or "unknown") for run in runs)])
     parts = [table("conditions", _head("condition", runs), rows)]
     for run in runs:
-        lengths = {tag: run.section(tag) for tag in _LENGTHS if "unit" in run.section(tag)}
+        lengths = {tag: entry for tag, entry in run.metrics().items() if tag in _LENGTHS}
         parts.append(of_entries(_of("lengths", run, runs), lengths))
     measured = {"load": "delivered_load", "arrivals": "measurement.arrivals"}
     parts += [side_by_side(f"{name} delivered" if name == "load" else name, runs, path) for name, path in measured.items()]
