@@ -170,12 +170,14 @@ static uint32_t hidden_segments(struct reader_slot *slot, int descriptor, const 
 }
 
 /* Whether a read may be taken for one segment without asking the system, which costs a tenth of a read: the loop has many to read, and
-   this one has one event at most, and no head before it.  Where that was wrong, the next count is too high, never too low. */
+   this one has one event at most, and neither a head nor the end of another event before it, which may have come earlier.  What is
+   left is an event whose pieces came one by one: it is complete with the last, whose stamp the read has.  The next count is too high
+   then, never too low. */
 static bool is_plain(const struct reader *reader, const char *data, size_t length) {
   const char *first = memmem(data, length, reader->mark, reader->mark_length);
   if (first == NULL) return true;
-  size_t rest = length - (size_t)(first - data) - reader->mark_length;
-  if (length >= 5 && memcmp(data, "HTTP/", 5) == 0) return false;
+  size_t before = (size_t)(first - data), rest = length - before - reader->mark_length;
+  if (memmem(data, before, "\n\n", 2) != NULL || memmem(data, before, "\n\r\n", 3) != NULL) return false;
   return memmem(first + reader->mark_length, rest, reader->mark, reader->mark_length) == NULL;
 }
 
