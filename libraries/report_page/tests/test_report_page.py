@@ -258,6 +258,14 @@ def test_one_broken_run_leaves_the_others_their_page(runs: list[Path]) -> None:
     assert "can't be read" in made.failures[0] and "absent is not there" in made.failures[1]
 
 
+def test_a_section_of_another_form_is_named_and_the_others_are_made(runs: list[Path]) -> None:
+    change_summary(runs[0], tables={"t": {"title": "T", "columns": 5}}, measurement={"verdict": "trustworthy"})
+    made = written(runs[0])
+    assert len(made.failures) == 1 and made.failures[0].startswith("the section Tables and groups can't be made: ")
+    text = made.path.read_text()
+    assert "the section Tables and groups can&#x27;t be made" in text and 'id="settings"' in text and "trustworthy" in text
+
+
 def test_what_was_cut_short_says_so_in_its_verdict(runs: list[Path]) -> None:
     change_summary(runs[0], is_complete=False, incomplete_reason="the disk was full")
     made = written(*runs)

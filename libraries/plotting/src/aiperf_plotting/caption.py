@@ -96,7 +96,8 @@ def _names(configuration: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of models: as this program and the reference's later versions write them, or its earlier ones."""
     models = configuration.get("models")
     items = models.get("items", ()) if isinstance(models, Mapping) else models or ()
-    names = [item.get("name") if isinstance(item, Mapping) else item for item in items]
+    named = items if isinstance(items, list | tuple) else [items]
+    names = [item.get("name") if isinstance(item, Mapping) else item for item in named]
     endpoint = configuration.get("endpoint")
     if not names and isinstance(endpoint, Mapping):
         names = list(endpoint.get("model_names") or ())

@@ -133,10 +133,11 @@ def machines(run: ReportedRun) -> str:
     if (loopback := run.section("measurement").get("loopback")) is not None:
         found.append("server and client on one machine" if loopback else "server on another machine")
     names: dict[str, int] = {}
-    for about in _object(run.summary, "telemetry_data").get("endpoints", {}).values():
-        for gpu in about.get("gpus", {}).values():
-            name = " on ".join(filter(None, (str(gpu.get("gpu_name") or "GPU"), str(gpu.get("hostname") or ""))))
-            names[name] = names.get(name, 0) + 1
+    endpoints = _object(run.section("telemetry_data"), "endpoints")
+    gpus = [_object(_object(endpoints, host), "gpus") for host in endpoints]
+    for gpu in (_object(each, name) for each in gpus for name in each):
+        name = " on ".join(filter(None, (str(gpu.get("gpu_name") or "GPU"), str(gpu.get("hostname") or ""))))
+        names[name] = names.get(name, 0) + 1
     return "; ".join([*found, *(f"{count} × {name}" for name, count in names.items())])
 
 

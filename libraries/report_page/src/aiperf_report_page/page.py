@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -15,6 +16,7 @@ from aiperf_report_page.markup import escaped, section
 from aiperf_report_page.numbers import all_numbers, key_numbers, tiles
 from aiperf_report_page.opening import ReportedRun
 
+log = logging.getLogger(__name__)
 MARK = "<!doctype html>\n<!-- a report of aiperf -->\n"
 """How a page begins."""
 _STYLES = (("aiperf_pages", "style.css"), ("aiperf_plot_site", "plots.css"), ("aiperf_report_page", "report.css"))
@@ -51,24 +53,48 @@ _TITLED = 3
 """Runs that the title names."""
 
 
-def page(runs: Sequence[ReportedRun], drawn: str, version: str, *, baseline_named: bool) -> str:
-    """The page of *runs*, the first of which is the baseline.  drawn: the section of figures.  version: of this program."""
-    numbers = tiles(runs[0]) if len(runs) == 1 else key_numbers(runs)
-    parts = (
-        sections.verdict(runs, baseline_named), section("key-numbers", "Key numbers", numbers), sections.workload(runs), drawn,
-        section("metrics", "All metrics", all_numbers(runs)), sections.failures(runs), evidence.measurement(runs),
-        evidence.phases(runs), evidence.telemetry(runs), evidence.tables(runs), sections.settings(runs),
-    )  # fmt: skip
-    body = "".join(parts)
+def page(runs: Sequence[ReportedRun], drawn: str, version: str, *, baseline_named: bool) -> tuple[str, list[str]]:
+    """The page of *runs*, the first of which is the baseline, and a sentence on each section that can't be made.
+
+    drawn: the section of figures.  version: of this program.
+    """
+    parts: dict[str, Callable[[], str]] = {
+        "Verdict": lambda: sections.verdict(runs, baseline_named), "Key numbers": lambda: _key_numbers(runs),
+        "Workload": lambda: sections.workload(runs), "Figures": lambda: drawn,
+        "All metrics": lambda: section("metrics", "All metrics", all_numbers(runs)),
+        "Failures": lambda: sections.failures(runs), "Measurement": lambda: evidence.measurement(runs),
+        "Phases and slices": lambda: evidence.phases(runs), "Telemetry": lambda: evidence.telemetry(runs),
+        "Tables and groups": lambda: evidence.tables(runs), "Configuration": lambda: sections.settings(runs),
+    }  # fmt: skip
+    failures: list[str] = []
+    body = "".join(_made(name, make, failures) for name, make in parts.items())
     style, script = _read(_STYLES), _read(_SCRIPTS)
     names = [run.label for run in runs[:_TITLED]]
     more = f" and {len(runs) - _TITLED} others" if len(runs) > _TITLED else ""
     links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in _NAMED.findall(body))
     footer = escaped(f"Made by aiperf {version}; the file needs no network.")
-    return _PAGE.substitute(
+    text = _PAGE.substitute(
         mark=MARK, title=escaped(" · ".join(names) + more), style=style, script=script, body=body, links=links, footer=footer,
         policy=_POLICY.substitute(style=_hash(style), script=_hash(script)),
     )  # fmt: skip
+    return text, failures
+
+
+def _key_numbers(runs: Sequence[ReportedRun]) -> str:
+    return section("key-numbers", "Key numbers", tiles(runs[0]) if len(runs) == 1 else key_numbers(runs))
+
+
+def _made(name: str, make: Callable[[], str], failures: list[str]) -> str:
+    """A section, or a sentence in its place."""
+    try:
+        return make()
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a summary of another form, whatever it holds
+        log.debug("%s", name, exc_info=True)
+        failures.append(
+            f"the section {name} can't be made: a summary is not in the form that this program and the reference write"
+            f" ({type(error).__name__}: {error})"
+        )
+        return section(name.lower().replace(" ", "-"), name, f'<p class="bad">{escaped(failures[-1])}</p>\n')
 
 
 @cache

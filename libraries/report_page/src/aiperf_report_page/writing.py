@@ -57,14 +57,14 @@ def write_page(request: PageRequest) -> WrittenPage:
         f"results of {run.label} are partial: {run.summary.get('incomplete_reason') or 'the run was cut short'}"
         for run in runs if run.summary.get("is_complete") is False and not run.summary.get("was_cancelled")
     ]  # fmt: skip
-    text = page(runs, drawn, request.version, baseline_named=request.baseline is not None)
+    text, unmade = page(runs, drawn, request.version, baseline_named=request.baseline is not None)
     try:
         with atomic(path) as draft:
             draft.write_text(text, encoding="utf-8")
     except OSError as error:
         why = error.strerror or error
         raise AiperfError(f"{path} can't be written: {why}", "choose another place with --output") from error
-    return WrittenPage(path, tuple(dict.fromkeys((*failures, *missed, *partial))))
+    return WrittenPage(path, tuple(dict.fromkeys((*failures, *missed, *unmade, *partial))))
 
 
 def _check_place(path: Path) -> None:
