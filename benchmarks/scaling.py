@@ -4,8 +4,8 @@ The row ``scaling`` of bench.py: ``bench.py --rows scaling`` takes four minutes,
 
 Four workers and one run in alternating pairs, at equal load per worker and at full speed.  Servers are added until none keeps
 more than 70 % of a core busy, or cores run out, which is said.  Chunks that wait together in a socket are read together, with
-one stamp: *merged*.  One worker that has no time to spare merges more than four that share its load do, and a read costs about
-the same whatever is in it.  So CPU time is told a chunk, and a read: that compares at equal merged shares.
+one stamp: *merged*.  One worker that has no time to spare merges more than four that share its load do, and saves the reads.
+With more streams it merges fewer: a line through two such loads tells what a chunk takes one worker at the four's merged share.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ BUSY = 0.7
 """Share of a core beyond which a server holds up the load."""
 _RAN_OUT = 0.9
 """Share of all cores beyond which more servers would take theirs from somebody."""
-_PACED = Load(20, 40, 100)
-"""Of each worker: 20 streams of a chunk every 20 ms in the mean, each at its own times, for 4 s."""
-_FULL = Load(256, 2_048, 128)
+_PACED = Load(20, 20, 100)
+"""Of each worker: 20 streams of a chunk every 20 ms in the mean, each at its own times, for 2 s."""
+_FULL = Load(256, 1_536, 128)
+_MORE, _APART = 4, 0.05
+"""Times as many streams, with which one worker merges fewer chunks; and how far apart two merged shares tell a slope."""
 _ITL_MS = 20
 
 
@@ -60,16 +62,20 @@ def enough(load: Load, itl_ms: float) -> tuple[int, str]:
         count *= 2
 
 
-def pairs(one: Load, several: Load, itl_ms: float, count: int) -> tuple[list[tuple[Took, Took]], str]:
-    """Both loads in alternating pairs, with the same servers, and what they lack."""
-    number, lacking = enough(several, itl_ms)
-    found: list[tuple[Took, Took]] = []
+def rounds(loads: Sequence[Load], itl_ms: float, count: int) -> tuple[list[list[Took]], str]:
+    """The loads so many times, in turn and the other way round, with the same servers; and what these lack.
+
+    The last load decides how many servers there are.
+    """
+    number, lacking = enough(loads[-1], itl_ms)
+    found: list[list[Took]] = []
     with servers(number, itl_ms) as running:
-        for pair in range(count):
-            order = (one, several) if pair % 2 == 0 else (several, one)
-            both = {load: took(load, running) for load in order}
-            found.append((both[one], both[several]))
-            print(f"  one:  {both[one].line()}\n  four: {both[several].line()}", file=sys.stderr, flush=True)
+        for turn in range(count):
+            order = range(len(loads)) if turn % 2 == 0 else reversed(range(len(loads)))
+            taken = {place: took(loads[place], running) for place in order}
+            found.append([taken[place] for place in range(len(loads))])
+            for each in found[-1]:
+                print(f"  {each.line()}", file=sys.stderr, flush=True)
     return found, lacking
 
 
@@ -88,46 +94,52 @@ def scaling(bench: Bench) -> None:
 def _paced(bench: Bench, count: int) -> None:
     one = replace(_PACED, workers=1)
     several = replace(one, connections=WORKERS * one.connections, requests=WORKERS * one.requests, workers=WORKERS)
-    found, lacking = pairs(one, several, _ITL_MS, count)
+    found, lacking = rounds((one, several), _ITL_MS, count)
     what = f"{WORKERS} workers ÷ one, {one.connections} streams of {1000 // _ITL_MS} chunks/s each"
-    _add(bench, "scaling", what, found, 1.05, lacking)
+    cpu = bench.row("scaling-cpu", f"{what}: workers' CPU time a chunk", "×", 1.05, digits=3)
+    journal = bench.row("scaling-bytes", "the same: bytes of journal a chunk", "×", 1.01, digits=3)
+    reducers = bench.row("scaling-reducers", "the same: reducers' CPU time a chunk", "×", 1.1, digits=3)
+    for lone, shared in found:
+        cpu.add(Ours.name, shared.chunk_us / lone.chunk_us)
+        reducers.add(Ours.name, shared.reducer_s / shared.chunks / (lone.reducer_s / lone.chunks))
+        journal.add(Ours.name, shared.journal_bytes / shared.chunks / (lone.journal_bytes / lone.chunks))
+    cpu.notes[Ours.name] = "; ".join(filter(None, (_middle(found), lacking)))
 
 
 def _full(bench: Bench, count: int) -> None:
     one = replace(_FULL, requests=round(_FULL.requests * max(0.25, bench.scale)), workers=1)
-    found, lacking = pairs(one, replace(one, workers=WORKERS), 0, count)
+    found, lacking = rounds((one, replace(one, connections=_MORE * one.connections), replace(one, workers=WORKERS)), 0, count)
     what = f"{WORKERS} workers ÷ one, {one.connections} streams as fast as they come"
-    _add(bench, "scaling-full", what, found, 1.25, lacking)
-    row = bench.row("scaling-full-read", "the same: workers' CPU time a read, at equal merged shares", "×", 1.25, digits=3)
-    for one_took, several_took in found:
-        row.add(Ours.name, several_took.worker_s / several_took.reads / (one_took.worker_s / one_took.reads))
+    cpu = bench.row("scaling-full-cpu", f"{what}: workers' CPU time a chunk, at equal merged shares", "×", 1.25, digits=3)
+    reducers = bench.row("scaling-full-reducers", "the same: reducers' CPU time", "×", 1.1, digits=3)
+    for lone, with_more, shared in found:
+        cpu.add(Ours.name, shared.chunk_us / at_share(shared.merged, lone, with_more))
+        reducers.add(Ours.name, shared.reducer_s / lone.reducer_s)
+    plain = statistics.median(shared.chunk_us / lone.chunk_us for lone, _, shared in found)
+    cpu.notes[Ours.name] = "; ".join(filter(None, (f"as they come {plain:.2f} ×", _middle(found), lacking)))
 
 
-def _add(bench: Bench, name: str, what: str, found: Sequence[tuple[Took, Took]], target: float, lacking: str) -> None:
-    """Rows of ratios a chunk: CPU time of workers and of reducers, and bytes of journal."""
-    rows = {
-        "worker_s": bench.row(f"{name}-cpu", f"{what}: workers' CPU time a chunk", "×", target, digits=3),
-        "journal_bytes": bench.row(f"{name}-bytes", "the same: bytes of journal a chunk", "×", 1.01, digits=3),
-        "reducer_s": bench.row(f"{name}-reducers", "the same: reducers' CPU time a chunk", "×", 1.1, digits=3),
-    }
-    for one, several in found:
-        for field, row in rows.items():
-            row.add(Ours.name, getattr(several, field) / several.chunks / (getattr(one, field) / one.chunks))
-    rows["worker_s"].notes[Ours.name] = "; ".join(filter(None, (_middle(found), lacking)))
+def at_share(merged: float, *lone: Took) -> float:
+    """What a chunk would take one worker, in µs, if *merged* of its chunks were: along the line through two loads of it."""
+    one, other = sorted(lone, key=lambda each: abs(each.merged - merged))
+    if abs(one.merged - other.merged) < _APART:
+        return one.chunk_us
+    slope_us = (other.chunk_us - one.chunk_us) / (other.merged - one.merged)
+    return max(min(one.chunk_us, other.chunk_us) / 2, one.chunk_us + slope_us * (merged - one.merged))
 
 
-def _middle(found: Sequence[tuple[Took, Took]]) -> str:
-    """Merged share, chunks a wake-up, and the busiest server and worker of both sides, in the middle of the pairs."""
+def _middle(found: Sequence[Sequence[Took]]) -> str:
+    """Merged share, chunks a wake-up, and the busiest server and worker of each load, in the middle of the rounds."""
 
-    def both(what: str, value: Callable[[Took], float], digits: int, scale: float = 1.0) -> str:
-        middles = (statistics.median(scale * value(each) for each in side) for side in zip(*found, strict=True))
-        return f"{what} {' and '.join(f'{middle:.{digits}f}' for middle in middles)}"
+    def each(what: str, value: Callable[[Took], float], digits: int) -> str:
+        middles = (statistics.median(map(value, side)) for side in zip(*found, strict=True))
+        return f"{what} {' · '.join(f'{middle:.{digits}f}' for middle in middles)}"
 
     return ", ".join((
-        both("merged %", lambda each: each.merged, 0, 100),
-        both("chunks a wake-up", lambda each: each.chunks / max(1, each.wakeups), 1),
-        both("busiest server %", lambda each: max(each.server_shares), 0, 100),
-        both("busiest worker %", lambda each: max(each.worker_shares), 0, 100),
+        each("merged %", lambda one: 100 * one.merged, 0),
+        each("chunks a wake-up", lambda one: one.chunks / max(1, one.wakeups), 1),
+        each("busiest server %", lambda one: 100 * max(one.server_shares), 0),
+        each("busiest worker %", lambda one: 100 * max(one.worker_shares), 0),
     ))  # fmt: skip
 
 

@@ -49,6 +49,11 @@ class Took(NamedTuple):
     behind: float
 
     @property
+    def chunk_us(self) -> float:
+        """Processor time of workers for a chunk, in µs."""
+        return 1e6 * self.worker_s / self.chunks
+
+    @property
     def busy_cores(self) -> float:
         """Cores that servers and workers kept busy."""
         return sum(self.server_shares) + sum(self.worker_shares)
