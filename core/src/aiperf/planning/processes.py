@@ -71,7 +71,7 @@ def _answer_tokens(draft: Draft, dataset: PluginRef) -> float | None:
     if options is None:
         return None
     with isolated(dataset, draft.warn):
-        return options.answer_tokens
+        return options.expected_answer_tokens
     return None
 
 

@@ -137,7 +137,7 @@ class Options:
         return fields
 
     @property
-    def answer_tokens(self) -> float | None:
+    def expected_answer_tokens(self) -> float | None:
         """Mean length of the answers that a data set with these options asks for; None where its rows or the model decide.
 
         The number of workers follows it.
@@ -162,7 +162,7 @@ class Options:
         return f"{type(self).__name__}({', '.join(fields)})"
 
 
-_RESERVED = ("option_faces", "option_defaults", "fields_set", "answer_tokens", "problems")
+_RESERVED = ("option_faces", "option_defaults", "fields_set", "expected_answer_tokens", "problems")
 
 
 def option_values(options: Any) -> dict[str, Any]:

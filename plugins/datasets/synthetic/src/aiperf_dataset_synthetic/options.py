@@ -102,7 +102,7 @@ class CommonOptions(Options):
         return self.osl_distribution is not None
 
     @property
-    def answer_tokens(self) -> float | None:
+    def expected_answer_tokens(self) -> float | None:
         drawn = self.answers
         if drawn is not None:
             return sum(drawn.length(0, "expected", index) for index in range(_DRAWS)) / _DRAWS
@@ -227,10 +227,10 @@ class SyntheticOptions(CommonOptions, MediaOptions):
         return self.seq_dist is not None or super().draws_answers()
 
     @property
-    def answer_tokens(self) -> float | None:
+    def expected_answer_tokens(self) -> float | None:
         if self.seq_dist is not None:
             return sum(pair.osl * pair.prob for pair in pairs(self.seq_dist)) / 100
-        return super().answer_tokens
+        return super().expected_answer_tokens
 
     def problems(self, typed: dict[str, str]) -> list[str]:
         problems = Problems(typed)
