@@ -78,9 +78,8 @@ def test_the_image_runs_what_the_program_has() -> None:
 def test_the_page_has_every_route_and_every_type() -> None:
     page = (ROOT / "docs" / "service.md").read_text()
     assert [word for word in TYPES if f"| `{word}` | {TYPES[word]} |" not in page] == []
-    assert {path.split("/")[-1].strip("{}") for path in DOCUMENT["paths"]} - {"run", "name", "runs"} <= {
-        *re.findall(r"[a-z]+", page)
-    }
+    own = [path for path in DOCUMENT["paths"] if "/api/" not in path and not path.endswith(("/", "/ws", "/static/{name}"))]
+    assert {path.split("/")[-1].strip("{}") for path in own} - {"run", "name", "runs"} <= {*re.findall(r"[a-z.]*[a-z]", page)}
 
 
 @pytest.mark.long

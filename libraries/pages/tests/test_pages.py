@@ -308,3 +308,47 @@ def test_an_unknown_asset_is_a_refusal():
     with pytest.raises(Refusal) as caught:
         Assets(STATIC).body("nothing.js")
     assert caught.value.status == 404
+
+
+def test_a_client_that_reads_nothing_is_left():
+    async def check():
+        doors = Doors(stuck_s=0.3)
+
+        async def much(request: web.Request) -> web.StreamResponse:
+            answer = web.StreamResponse()
+            await answer.prepare(request)
+            while True:
+                await answer.write(b"x" * (1 << 16))
+
+        app = application()
+        app.router.add_get("/much", much)
+        listening = listen("127.0.0.1", 0)
+        server = Server(app, Guard("127.0.0.1", TOKEN), listening, doors)
+        await server.start()
+        own = socket.socket()
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        own.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(own, ("127.0.0.1", listening.getsockname()[1]))
+        own.send(b"GET /much HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        async with asyncio.timeout(60):
+            while not doors.open:
+                await asyncio.sleep(0.01)
+            while doors.open:
+                await asyncio.sleep(0.01)
+        own.close()
+        await server.stop()
+
+    if not hasattr(socket, "TCP_USER_TIMEOUT"):
+        pytest.skip("the system has no TCP_USER_TIMEOUT")
+    run(check)
+
+
+def test_errors_before_a_request_have_the_type_of_the_server():
+    async def check():
+        async with served(doors=Doors(request_s=0.05, media="application/problem+json")) as port:
+            for request, status in ((b"\x00\x01\r\n\r\n", 400), (b"GET / HT", 408)):
+                code, headers, body = await answer(port, request)
+                assert (code, headers["content-type"].partition(";")[0]) == (status, "application/problem+json")
+                assert json.loads(body)["detail"]
+
+    run(check)

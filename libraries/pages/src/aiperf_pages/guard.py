@@ -137,16 +137,30 @@ def middleware(guard: Guard) -> Any:
             guard.check(request)
             return await handler(request)
         except Refusal as refusal:
-            return refused(refusal.status, refusal.sentence, refusal.headers)
+            answer = refused(refusal.status, refusal.sentence, refusal.headers)
         except web.HTTPRedirection:
             raise
         except web.HTTPException as error:
-            return refused(error.status, _sentence(error, request), _kept(error))
-        except Exception:  # ours: the request gets a sentence, and the log the rest
+            answer = refused(error.status, _sentence(error, request), _kept(error))
+        except Exception as error:  # ours: the request gets a sentence, and the log the rest
+            if _gone(request):
+                raise ConnectionResetError("the client is gone") from error
             log.exception("the answer to %s %s failed", request.method, request.path[:200])
-            return refused(500, "the server failed to make this answer; its log says how")
+            answer = refused(500, "the server failed to make this answer; its log says how")
+        if request.writer.output_size > 0:  # a part of another answer is sent: the client must not take it for whole
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError("the answer broke off")
+        if not request.content.is_eof():
+            answer.force_close()
+        return answer
 
     return guarded
+
+
+def _gone(request: web.Request) -> bool:
+    """Whether the client has closed its connection."""
+    return request.transport is None or request.transport.is_closing()
 
 
 def _sentence(error: web.HTTPException, request: web.Request) -> str:
@@ -164,7 +178,12 @@ def _kept(error: web.HTTPException) -> dict[str, str]:
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """A signal of the application, ``on_response_prepare``: the headers that every answer has, unless it has its own."""
+    """A signal of the application, ``on_response_prepare``: :func:`set_headers`."""
+    set_headers(response)
+
+
+def set_headers(response: web.StreamResponse) -> None:
+    """Give an answer the headers that every one has, unless it has its own."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers[hdrs.SERVER] = "aiperf"
@@ -172,4 +191,5 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
 
 __all__ = [
     "FILE_POLICY", "POLICY", "Guard", "Handler", "Refusal", "add_headers", "host_of", "is_loopback", "middleware", "refused",
+    "set_headers",
 ]  # fmt: skip

@@ -7,15 +7,15 @@ import json
 import os
 import signal
 import tarfile
-from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import aiohttp.web
+import aiperf_command_service.child
+import aiperf_command_service.keeper
 import pytest
 from aiperf import ConfigError, UsageError
 from aiperf.sdk.configuration import Option, OptionValue
@@ -25,12 +25,11 @@ from aiperf_command_service.book import DONE, FAILED, INTERRUPTED, QUEUED, RUNNI
 from aiperf_command_service.checking import fault_of, forbidden, secrets_of, within
 from aiperf_command_service.child import Child, environment
 from aiperf_command_service.document import DOCUMENT
-from aiperf_command_service.intake import Intake, Limits
-from aiperf_command_service.keeper import Keeper, size_of
+from aiperf_command_service.keeper import size_of
 from aiperf_command_service.messages import Ask, Fault, Found
 from aiperf_command_service.options import ServiceOptions
 from aiperf_command_service.relay import Relay
-from aiperf_command_service.routes import ServiceRoutes, TokenGuard
+from aiperf_command_service.routes import PUBLIC, TokenGuard
 from aiperf_command_service.types import TYPES
 from aiperf_pages.ports import address_of, listen
 from aiperf_pages.server import Server
@@ -188,107 +187,33 @@ def test_wrong_words_get_a_sentence(
 # Routes
 
 
-class MadeUp:
-    """A child that ends when it is told to.  begun: those that were begun, with their variables."""
-
-    begun: list[MadeUp]
-
-    def __init__(self, variables: dict[str, str], results: Path) -> None:
-        self.variables, self.results, self.pid, self.url, self.token, self.last_words = variables, results, 0, None, "", ""
-        self.over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.signals = 0
-
-    def interrupt(self) -> None:
-        self.signals += 1
-        if not self.over.done():
-            self.over.set_result(128 + signal.SIGINT)
-
-    async def ended(self) -> int:
-        return await self.over
-
-
-Routed = Callable[..., Awaitable[tuple[int, Any]]]
-
-
-@asynccontextmanager
-async def service(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, found: Found | None = None, **limits: Any
-) -> AsyncIterator[Any]:  # fmt: skip
-    """A keeper, and a function that asks its routes."""
-    begun: list[MadeUp] = []
-
-    async def begin(launcher: Any, file: Path, results: Path, log: Path, variables: dict[str, str], where: Path) -> MadeUp:
-        begun.append(MadeUp(variables, results))
-        return begun[-1]
-
-    async def checked(self: Intake, content: bytes, results: Path, *, trusted: bool) -> Found:
-        return found or Found(label="m, chat")
-
-    async def running(self: Keeper, entry: Entry, child: Any) -> None:
-        entry.state = RUNNING
-        await self.tell()
-
-    monkeypatch.setattr(Child, "begin", begin)
-    monkeypatch.setattr(Intake, "_checked", checked)
-    monkeypatch.setattr(Keeper, "_note_running", running)
-    book = Book(folder)
-    bounds = Limits(**{"queue": 2, "keep": 2, "quota": None, "data": None, "variables": {}, "urls": (), **limits})
-    listening = listen("127.0.0.1", 0)
-    with ThreadPoolExecutor(1) as launcher:
-        keeper = Keeper(book, bounds, launcher)
-        async with aiohttp.ClientSession() as client:
-            server = Server(ServiceRoutes(keeper, client).application(), TokenGuard("127.0.0.1", TOKEN), listening)
-            await server.start()
-            work = asyncio.create_task(keeper.work())
-            at = address_of("127.0.0.1", listening)
-
-            async def ask(method: str, path: str, data: bytes | None = None, **headers: str) -> tuple[int, Any]:
-                named = {name.replace("_", "-"): text for name, text in headers.items()}
-                named["Authorization"] = f"Bearer {TOKEN}"
-                async with client.request(method, at + path, data=data, headers=named) as answer:
-                    content = await answer.read()
-                    said = json.loads(content) if answer.content_type.endswith("json") and answer.status != 206 else content
-                    return answer.status, said
-
-            yield keeper, ask, begun, client, at
-            work.cancel()
-            await server.stop()
-    os.close(book._lock)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-def test_a_run_from_its_post_to_its_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_from_its_post_to_its_archive(tmp_path: Path, service: Any) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch) as (_, ask, begun, _client, _at):
-            status, run = await ask("POST", "/runs", b"models: [m]")
+        async with service(tmp_path / "d") as served:
+            status, run = await served.ask("POST", "/runs", b"models: [m]")
             assert status == 201 and run["state"] in (QUEUED, "preparing", RUNNING)
-            await until(lambda: begun)
-            results = begun[0].results
+            await served.until(lambda: served.begun)
+            results = served.begun[0].results
             results.mkdir()
             (results / "profile_export_aiperf.json").write_text(
                 '{"measurement": {"verdict": "trustworthy"}, "request_latency": {"avg": 2.5, "p99": 4}}'
             )
-            assert (await ask("GET", f"/runs/{run['id']}/archive"))[0] == 409
-            begun[0].over.set_result(0)
-            kind, said = await ask("GET", f"/runs/{run['id']}/events")
+            assert (await served.ask("GET", f"/runs/{run['id']}/archive"))[0] == 409
+            served.begun[0].over.set_result(0)
+            kind, said = await served.ask("GET", f"/runs/{run['id']}/events")
             assert kind == 200 and said.decode().split("data: ")[-1].startswith(f'{{"id": "{run["id"]}", "state": "done"')
-            _, run = await ask("GET", f"/runs/{run['id']}")
+            _, run = await served.ask("GET", f"/runs/{run['id']}")
             assert (run["exit_code"], run["verdict"]) == (0, "trustworthy")
             assert run["numbers"] == {"request_latency_avg": 2.5, "request_latency_p99": 4.0}
-            _, files = await ask("GET", f"/runs/{run['id']}/files")
+            _, files = await served.ask("GET", f"/runs/{run['id']}/files")
             assert [file["name"] for file in files["files"]] == ["profile_export_aiperf.json"]
-            status, said = await ask("GET", f"/runs/{run['id']}/files/profile_export_aiperf.json", Range="bytes=0-1")
+            status, said = await served.ask("GET", f"/runs/{run['id']}/files/profile_export_aiperf.json", Range="bytes=0-1")
             assert (status, said) == (206, b'{"')
-            _, archive = await ask("GET", f"/runs/{run['id']}/archive")
+            _, archive = await served.ask("GET", f"/runs/{run['id']}/archive")
             with tarfile.open(fileobj=BytesIO(archive)) as members:
                 assert f"{run['id']}/profile_export_aiperf.json" in members.getnames()
-            assert (await ask("DELETE", f"/runs/{run['id']}"))[0] == 200
-            assert (await ask("GET", f"/runs/{run['id']}"))[0] == 404
+            assert (await served.ask("DELETE", f"/runs/{run['id']}"))[0] == 200
+            assert (await served.ask("GET", f"/runs/{run['id']}"))[0] == 404
 
     asyncio.run(scenario())
 
@@ -312,191 +237,252 @@ def test_metrics_of_a_run_are_read_where_its_api_compresses() -> None:
     asyncio.run(scenario())
 
 
-def test_a_key_brings_its_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_brings_its_run_once(tmp_path: Path, service: Any) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, _, _client, _at):
-            answers = await asyncio.gather(*(ask("POST", "/runs", b"a: 1", Idempotency_Key="k") for _ in range(5)))
+        async with service(tmp_path / "d") as served:
+            answers = await asyncio.gather(*(served.ask("POST", "/runs", b"a: 1", Idempotency_Key="k") for _ in range(5)))
             assert sorted(status for status, _ in answers) == [200, 200, 200, 200, 201]
-            assert len({run["id"] for _, run in answers}) == len(keeper.book.entries) == 1
-            assert (await ask("POST", "/runs", b"a: 2", Idempotency_Key="k"))[0] == 409
-            assert (await ask("POST", "/runs", b"a: 2", Idempotency_Key="k k"))[0] == 400
+            assert len({run["id"] for _, run in answers}) == len(served.keeper.book.entries) == 1
+            assert (await served.ask("POST", "/runs", b"a: 2", Idempotency_Key="k"))[0] == 409
+            assert (await served.ask("POST", "/runs", b"a: 2", Idempotency_Key="k k"))[0] == 400
 
     asyncio.run(scenario())
 
 
-def test_a_full_queue_refuses_until_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_queue_refuses_until_there_is_room(tmp_path: Path, service: Any) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, client, at):
-            await ask("POST", "/runs", b"a: 1")
-            await until(lambda: begun)
-            runs = [(await ask("POST", "/runs", b"a: 1"))[1] for _ in range(2)]
+        async with service(tmp_path / "d") as served:
+            await served.ask("POST", "/runs", b"a: 1")
+            await served.until(lambda: served.begun)
+            runs = [(await served.ask("POST", "/runs", b"a: 1"))[1] for _ in range(2)]
             assert [run["position"] for run in runs] == [1, 2]
             headers = {"Authorization": f"Bearer {TOKEN}"}
-            async with client.post(f"{at}/runs", data=b"a: 1", headers=headers) as answer:
+            async with served.client.post(f"{served.at}/runs", data=b"a: 1", headers=headers) as answer:
                 assert answer.status == 429 and int(answer.headers["Retry-After"]) > 0
                 assert answer.content_type == "application/problem+json" and "2 runs wait" in (await answer.json())["detail"]
-            status, said = await ask("DELETE", f"/runs/{runs[0]['id']}")
-            assert status == 200 and "queue" in said["detail"] and len(keeper.book.waiting()) == 1
-            assert (await ask("POST", "/runs", b"a: 1"))[0] == 201
+            status, said = await served.ask("DELETE", f"/runs/{runs[0]['id']}")
+            assert status == 200 and "queue" in said["detail"] and len(served.keeper.book.waiting()) == 1
+            assert (await served.ask("POST", "/runs", b"a: 1"))[0] == 201
 
     asyncio.run(scenario())
 
 
-def test_a_run_under_way_is_stopped_then_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_under_way_is_stopped_then_cancelled(tmp_path: Path, service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, _client, _at):
-            _, run = await ask("POST", "/runs", b"a: 1")
-            await until(lambda: begun)
-            monkeypatch.setattr(MadeUp, "interrupt", lambda self: setattr(self, "signals", self.signals + 1))
-            answers = [await ask("DELETE", f"/runs/{run['id']}") for _ in range(3)]
-            assert [status for status, _ in answers] == [202, 202, 409] and begun[0].signals == 2
-            begun[0].over.set_result(130)
-            await until(lambda: keeper.book.entries[run["id"]].state == "cancelled")
+        async with service(tmp_path / "d") as served:
+            _, run = await served.ask("POST", "/runs", b"a: 1")
+            await served.until(lambda: served.begun)
+            monkeypatch.setattr(type(served.begun[0]), "interrupt", lambda self: setattr(self, "signals", self.signals + 1))
+            answers = [await served.ask("DELETE", f"/runs/{run['id']}") for _ in range(3)]
+            assert [status for status, _ in answers] == [202, 202, 409] and served.begun[0].signals == 2
+            served.begun[0].over.set_result(130)
+            await served.until(lambda: served.keeper.book.entries[run["id"]].state == "cancelled")
 
     asyncio.run(scenario())
 
 
-def test_every_route_but_the_probes_needs_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("asked", "state"), [(True, "cancelled"), (False, "failed")])
+def test_a_program_that_goes_on_is_killed(
+    tmp_path: Path, service: Any, monkeypatch: pytest.MonkeyPatch, asked: bool, state: str
+) -> None:
+    """After it was cancelled; and a run whose program somebody else killed is told apart."""
+    monkeypatch.setattr(aiperf_command_service.keeper, "CANCEL_S", 0.01)
+
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch) as (_, ask, _begun, client, at):
-            run = (await ask("POST", "/runs", b"a: 1"))[1]["id"]
+        async with service(tmp_path / "d") as served:
+            _, run = await served.ask("POST", "/runs", b"a: 1")
+            _, other = await served.ask("POST", "/runs", b"a: 1")
+            await served.until(lambda: served.begun)
+            child = served.begun[0]
+            child.interrupt = lambda: None
+            if asked:
+                assert [(await served.ask("DELETE", f"/runs/{run['id']}"))[0] for _ in range(2)] == [202, 202]
+            else:
+                child.over.set_result(-signal.SIGKILL)
+            await served.until(lambda: len(served.begun) == 2)
+            entry = served.keeper.book.entries[run["id"]]
+            assert (entry.state, entry.code, "killed" in entry.reason) == (state, 137, True)
+            served.begun[1].over.set_result(0)
+            await served.until(lambda: served.keeper.book.entries[other["id"]].state == DONE)
+
+    asyncio.run(scenario())
+
+
+def test_a_program_that_hangs_or_is_outlived_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real programs: one that heeds no signal before its load, and one whose own child keeps its output open."""
+    hanging = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print('hangs', flush=True); time.sleep(600)"
+    leaving = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); sys.exit(7)"
+    monkeypatch.setattr(aiperf_command_service.child, "_LEFT_S", 0.1)
+
+    async def code(program: str) -> int:
+        monkeypatch.setattr(aiperf_command_service.child, "_LAUNCH", program)
+        log = tmp_path / "log"
+        with ThreadPoolExecutor(1) as launcher:
+            child = await Child.begin(launcher, tmp_path / "f", tmp_path / "r", log, dict(os.environ), tmp_path)
+            if program == hanging:
+                while not log.exists() or b"hangs" not in log.read_bytes():
+                    await asyncio.sleep(0.01)
+                child.interrupt()
+                child.kill()
+            return await asyncio.wait_for(child.ended(), 60)
+
+    assert asyncio.run(code(hanging)) == -signal.SIGKILL
+    assert asyncio.run(code(leaving)) == 7
+
+
+def test_the_page_of_a_run_is_there_in_each_state(tmp_path: Path, service: Any) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d") as served:
+            runs = [(await served.ask("POST", "/runs", b"a: 1"))[1]["id"] for _ in range(2)]
+            await served.until(lambda: served.begun)
+            for run in runs:
+                status, page = await served.ask("GET", f"/runs/{run}/")
+                assert status == 200 and b"/static/page.js" in page
+
+    asyncio.run(scenario())
+
+
+def test_every_route_but_the_probes_needs_the_token(tmp_path: Path, service: Any) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path / "d") as served:
+            run, public = (await served.ask("POST", "/runs", b"a: 1"))[1]["id"], {"/healthz", "/readyz", *PUBLIC}
             for path, about in DOCUMENT["paths"].items():
                 for method in set(about) & {"get", "post", "delete"}:
-                    url = at + path.replace("{run}", run).replace("{name}", "x")
+                    url = served.at + path.replace("{run}", run).replace("{name}", "page.js")
                     for headers in ({}, {"Authorization": "Bearer wrong"}):
-                        async with client.request(method, url, headers=headers) as answer:
-                            assert answer.status == (200 if path in ("/healthz", "/readyz") else 401), (method, path)
-            async with client.get(f"{at}/healthz", headers={"Host": "evil.example"}) as answer:
+                        async with served.client.request(method, url, headers=headers) as answer:
+                            assert answer.status == (200 if path in public else 401), (method, path)
+            async with served.client.get(f"{served.at}/healthz", headers={"Host": "evil.example"}) as answer:
                 assert answer.status == 403
 
     asyncio.run(scenario())
 
 
-def test_all_faults_of_a_file_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_faults_of_a_file_are_told(tmp_path: Path, service: Any) -> None:
     async def scenario() -> None:
         found = Found([Fault("no such type", "benchmark.endpoint.type", 3), Fault("too many", "benchmark.phases", 9)])
-        async with service(tmp_path / "d", monkeypatch, found) as (keeper, ask, _, _client, _at):
-            status, said = await ask("POST", "/runs", b"a: 1")
+        async with service(tmp_path / "d", found) as served:
+            status, said = await served.ask("POST", "/runs", b"a: 1")
             assert status == 422 and [fault["line"] for fault in said["faults"]] == [3, 9]
-            assert keeper.book.entries == {}
+            assert served.keeper.book.entries == {}
             assert [path.name for path in (tmp_path / "d").rglob("*") if path.is_file()] == ["service.lock"]
-            assert (await ask("POST", "/runs", b" "))[0] == 400
-            assert (await ask("POST", "/runs", b"x" * (2 << 20)))[0] == 413
+            assert (await served.ask("POST", "/runs", b" "))[0] == 400
+            assert (await served.ask("POST", "/runs", b"x" * (2 << 20)))[0] == 413
 
     asyncio.run(scenario())
 
 
-def test_keys_stand_in_no_file_and_reach_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_stand_in_no_file_and_reach_the_run(tmp_path: Path, service: Any) -> None:
     async def scenario() -> None:
         found = Found(label="m", secrets=["sekret", "sekret-long"])
-        async with service(tmp_path / "d", monkeypatch, found) as (_, ask, begun, _client, _at):
-            status, run = await ask("POST", "/runs", b"apiKey: sekret-long\nother: 'sekret'")
+        async with service(tmp_path / "d", found) as served:
+            status, run = await served.ask("POST", "/runs", b"apiKey: sekret-long\nother: 'sekret'")
             assert status == 201 and "sekret" not in json.dumps(run)
-            await until(lambda: begun)
-            held = {text for name, text in begun[0].variables.items() if name.startswith("POSTED_SECRET_")}
+            await served.until(lambda: served.begun)
+            held = {text for name, text in served.begun[0].variables.items() if name.startswith("POSTED_SECRET_")}
             assert held == {"sekret", "sekret-long"}
             everything = b"".join(path.read_bytes() for path in (tmp_path / "d").rglob("*") if path.is_file())
             assert b"sekret" not in everything and b"${POSTED_SECRET_" in everything
-            assert (await ask("POST", "/runs", b'apiKey: "sekr\\u0065t"'))[0] == 422
+            assert (await served.ask("POST", "/runs", b'apiKey: "sekr\\u0065t"'))[0] == 422
 
     asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("text", ["${KEY:sekret}", "'sekret'", "Bearer sekret"])
 def test_a_key_is_replaced_with_the_variable_that_it_is_the_default_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+    tmp_path: Path, service: Any, text: str
 ) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch, Found(label="m", secrets=["sekret"])) as (keeper, ask, *_):
-            status, run = await ask("POST", "/runs", f"apiKey: {text}".encode())
+        async with service(tmp_path / "d", Found(label="m", secrets=["sekret"])) as served:
+            status, run = await served.ask("POST", "/runs", f"apiKey: {text}".encode())
             assert status == 201
-            stored = keeper.book.file(keeper.book.entries[run["id"]]).read_text()
+            stored = served.keeper.book.file(served.keeper.book.entries[run["id"]]).read_text()
             assert stored == f"apiKey: {text}".replace("${KEY:sekret}", "sekret").replace("sekret", "${POSTED_SECRET_1}")
 
     asyncio.run(scenario())
 
 
-def test_the_operators_own_variables_stand_in_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operators_own_variables_stand_in_their_file(tmp_path: Path, service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OWN_KEY", "sekret")
     (tmp_path / "run.yaml").write_text("apiKey: ${OWN_KEY}")
 
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch, Found(label="m", secrets=["sekret"])) as (keeper, *_):
-            entry = await keeper.intake.take_own(tmp_path / "run.yaml")
-            assert keeper.book.file(entry).read_text() == "apiKey: ${OWN_KEY}"
+        async with service(tmp_path / "d", Found(label="m", secrets=["sekret"])) as served:
+            entry = await served.keeper.intake.take_own(tmp_path / "run.yaml")
+            assert served.keeper.book.file(entry).read_text() == "apiKey: ${OWN_KEY}"
 
     asyncio.run(scenario())
 
 
-def test_on_a_full_disk_a_run_goes_on_and_can_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_full_disk_a_run_goes_on_and_can_be_ended(tmp_path: Path, service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, *_):
-            _, run = await ask("POST", "/runs", b"a: 1")
-            await until(lambda: begun)
+        async with service(tmp_path / "d") as served:
+            _, run = await served.ask("POST", "/runs", b"a: 1")
+            await served.until(lambda: served.begun)
 
             def full(entry: Entry) -> None:
                 raise OSError(28, "No space left on device")
 
-            monkeypatch.setattr(keeper.book, "save", full)
-            assert (await ask("DELETE", f"/runs/{run['id']}"))[0] == 202 and begun[0].signals == 1
-            await until(lambda: keeper.book.entries[run["id"]].state == "cancelled")
-            assert (await ask("GET", f"/runs/{run['id']}"))[1]["exit_code"] == 130
+            monkeypatch.setattr(served.keeper.book, "save", full)
+            assert (await served.ask("DELETE", f"/runs/{run['id']}"))[0] == 202 and served.begun[0].signals == 1
+            await served.until(lambda: served.keeper.book.entries[run["id"]].state == "cancelled")
+            assert (await served.ask("GET", f"/runs/{run['id']}"))[1]["exit_code"] == 130
 
     asyncio.run(scenario())
 
 
-def test_an_ending_service_takes_no_run_and_lets_one_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ending_service_takes_no_run_and_lets_one_end(tmp_path: Path, service: Any) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, _client, _at):
-            await ask("POST", "/runs", b"a: 1")
-            await until(lambda: begun)
-            draining = asyncio.create_task(keeper.drain(600))
-            await until(lambda: keeper.intake.ending)
-            assert (await ask("GET", "/readyz"))[0] == (await ask("POST", "/runs", b"a: 1"))[0] == 503
-            begun[0].over.set_result(0)
+        async with service(tmp_path / "d") as served:
+            await served.ask("POST", "/runs", b"a: 1")
+            await served.until(lambda: served.begun)
+            draining = asyncio.create_task(served.keeper.drain(600))
+            await served.until(lambda: served.keeper.intake.ending)
+            assert (await served.ask("GET", "/readyz"))[0] == (await served.ask("POST", "/runs", b"a: 1"))[0] == 503
+            served.begun[0].over.set_result(0)
             await draining
-            assert [run.state for run in keeper.book.entries.values()] == [DONE] and begun[0].signals == 0
+            assert [run.state for run in served.keeper.book.entries.values()] == [DONE] and served.begun[0].signals == 0
 
     asyncio.run(scenario())
 
 
-def test_behind_its_grace_a_run_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_behind_its_grace_a_run_is_stopped(tmp_path: Path, service: Any) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch) as (keeper, ask, begun, _client, _at):
-            await ask("POST", "/runs", b"a: 1")
-            await until(lambda: begun)
-            await keeper.drain(0)
-            assert [run.state for run in keeper.book.entries.values()] == [INTERRUPTED] and begun[0].signals == 1
+        async with service(tmp_path / "d") as served:
+            await served.ask("POST", "/runs", b"a: 1")
+            await served.until(lambda: served.begun)
+            await served.keeper.drain(0)
+            assert [run.state for run in served.keeper.book.entries.values()] == [INTERRUPTED] and served.begun[0].signals == 1
 
     asyncio.run(scenario())
 
 
-def test_ended_runs_beyond_the_bound_go_and_a_quota_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_runs_beyond_the_bound_go_and_a_quota_refuses(tmp_path: Path, service: Any) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch, queue=9, keep=2) as (keeper, ask, begun, _client, _at):
-            runs = [(await ask("POST", "/runs", b"a: 1"))[1]["id"] for _ in range(4)]
-            assert (await ask("POST", f"/runs/{runs[0]}/keep"))[1]["kept"]
+        async with service(tmp_path / "d", queue=9, keep=2) as served:
+            runs = [(await served.ask("POST", "/runs", b"a: 1"))[1]["id"] for _ in range(4)]
+            assert (await served.ask("POST", f"/runs/{runs[0]}/keep"))[1]["kept"]
             for number in range(4):
-                while len(begun) <= number:
+                while len(served.begun) <= number:
                     await asyncio.sleep(0.005)
-                begun[number].over.set_result(number % 2)
-            await until(lambda: len(keeper.book.entries) == 2)
-            assert [*keeper.book.entries] == [runs[0], runs[3]] and keeper.book.entries[runs[3]].state == FAILED
-            keeper.intake.limits = keeper.intake.limits._replace(quota=1)
-            status, said = await ask("POST", "/runs", b"a: 1")
+                served.begun[number].over.set_result(number % 2)
+            await served.until(lambda: len(served.keeper.book.entries) == 2)
+            assert [*served.keeper.book.entries] == [runs[0], runs[3]] and served.keeper.book.entries[runs[3]].state == FAILED
+            served.keeper.intake.limits = served.keeper.intake.limits._replace(quota=1)
+            status, said = await served.ask("POST", "/runs", b"a: 1")
             assert status == 503 and "quota" in said["detail"]
 
     asyncio.run(scenario())
 
 
-def test_what_was_under_way_or_lost_its_key_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_under_way_or_lost_its_key_is_interrupted(tmp_path: Path, service: Any) -> None:
     async def scenario() -> None:
-        async with service(tmp_path / "d", monkeypatch) as (keeper, _, _begun, _client, _at):
-            keeper.book.add(entry(1, state=RUNNING), b"x")
-            keeper.book.entries["run-2"] = entry(2, secrets=1)
-            keeper.book.folder(keeper.book.entries["run-2"]).mkdir()
-            await keeper.recover()
-            assert [run.state for run in keeper.book.entries.values()] == [INTERRUPTED, INTERRUPTED]
-            assert "key" in keeper.book.entries["run-2"].reason
+        async with service(tmp_path / "d") as served:
+            served.keeper.book.add(entry(1, state=RUNNING), b"x")
+            served.keeper.book.entries["run-2"] = entry(2, secrets=1)
+            served.keeper.book.folder(served.keeper.book.entries["run-2"]).mkdir()
+            await served.keeper.recover()
+            assert [run.state for run in served.keeper.book.entries.values()] == [INTERRUPTED, INTERRUPTED]
+            assert "key" in served.keeper.book.entries["run-2"].reason
 
     asyncio.run(scenario())

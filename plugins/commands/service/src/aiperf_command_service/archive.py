@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import tarfile
+from concurrent.futures import Executor
 from pathlib import Path
 
 from aiohttp import web
@@ -28,9 +29,9 @@ class Archive(io.RawIOBase):
         asyncio.run_coroutine_threadsafe(self._response.write(content), self._loop).result(_PATIENCE_S)
         return len(content)
 
-    async def send(self, folder: Path, name: str) -> None:
-        """Send the folder under *name*."""
-        await asyncio.to_thread(self._made, folder, name)
+    async def send(self, folder: Path, name: str, packers: Executor) -> None:
+        """Send the folder under *name*; a thread of *packers* reads it."""
+        await self._loop.run_in_executor(packers, self._made, folder, name)
 
     def _made(self, folder: Path, name: str) -> None:
         with tarfile.open(fileobj=self, mode="w|", bufsize=1 << 18, format=tarfile.PAX_FORMAT) as archive:

@@ -7,19 +7,22 @@ import contextlib
 import os
 import re
 import secrets
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from aiperf_pages.tokens import TOKEN
 
 _SERVED = re.compile(rb"the run is served on (http://\S+?)/(?:#\S*)?\s")
 _BEGUN = re.compile(rb"INFO +Phase [^\n]* started")
 _MOST_LOG_BYTES = 16 << 20
+_LEFT_S = 5.0
+"""How long what a run's program started may outlive it, silently."""
 _LAUNCH = (
     "import ctypes, os, runpy, signal, sys\n"
     "ctypes.CDLL(None).prctl(1, signal.SIGTERM)\n"  # PR_SET_PDEATHSIG
@@ -55,6 +58,7 @@ def words(file: Path, results: Path) -> list[str]:
 class Child:
     """A run's program.  url: of its API, None until it is served; token: what that needs.  last_words: its error.
 
+    killed: by the service.
     begun: its load has begun; served: its API has a URL.  Both are set once it has ended.  On a busy machine the API, whose
     process stands back behind the load, may come late.
     """
@@ -65,6 +69,7 @@ class Child:
         self.url: str | None = None
         self.begun, self.served = asyncio.Event(), asyncio.Event()
         self.last_words = ""
+        self.killed = False
         self._loop = asyncio.get_running_loop()
         self._reading = asyncio.create_task(asyncio.to_thread(self._read, log))
 
@@ -93,6 +98,8 @@ class Child:
         self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
+        """End the program and what it started at once."""
+        self.killed = True
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -103,15 +110,25 @@ class Child:
         self.served.set()
         return code
 
+    def _said(self, stream: BinaryIO) -> bool:
+        """Wait for what the program says, or its end; False where others that it started still hold its output."""
+        looking = select.poll()
+        looking.register(stream, select.POLLIN)
+        while not looking.poll(_LEFT_S * 1000):
+            if self._process.poll() is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.pid, signal.SIGKILL)
+                return False
+        return True
+
     def _read(self, log: Path) -> int:
         """Keep what the program says, up to a bound, and find its address in it; in a thread of its own."""
-        stream, seen, written, begun = self._process.stdout, b"", 0, False
-        assert stream is not None
+        stream, seen, written, begun = cast(BinaryIO, self._process.stdout), b"", 0, False
         with stream, contextlib.ExitStack() as opened:
             file: BinaryIO | None = None
             with contextlib.suppress(OSError):  # a full disk costs the log
                 file = opened.enter_context(log.open("wb"))
-            while piece := os.read(stream.fileno(), 1 << 16):
+            while self._said(stream) and (piece := os.read(stream.fileno(), 1 << 16)):
                 with contextlib.suppress(OSError):  # as above
                     if file is not None and written < _MOST_LOG_BYTES:
                         file.write(piece)

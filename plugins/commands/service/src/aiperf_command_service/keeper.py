@@ -30,6 +30,8 @@ from aiperf_command_service.book import (
 from aiperf_command_service.child import Child, born, environment
 from aiperf_command_service.intake import Intake, Limits
 
+CANCEL_S = 30.0
+"""Longest time in which a cancelled run ends; then it is killed."""
 _REPORT_S, _RESULTS_S = 600.0, 60.0
 """Longest times for a report of a half run, and for the results of a stopped one."""
 _NUMBERS = ("request_throughput", "time_to_first_token", "inter_token_latency", "request_latency", "goodput", "request_count")
@@ -63,11 +65,21 @@ class Keeper:
         entry.asked += 1
         self._save(entry)
         if self.child is not None:
-            self.child.interrupt()
+            self._interrupt(self.child, entry)
         await self.tell()
         return (
             "stopping: requests in flight may end, and the results are written" if entry.asked == 1 else "cancelling"
         ), False
+
+    def _interrupt(self, child: Child, entry: Entry) -> None:
+        """Tell a run's program once more that it is to end; one that was told twice is killed after a while."""
+        child.interrupt()
+        if entry.asked >= 2:
+            asyncio.get_running_loop().call_later(CANCEL_S, self._end_late, child)
+
+    def _end_late(self, child: Child) -> None:
+        if self.child is child:
+            child.kill()
 
     async def tell(self) -> None:
         """Wake those who wait for a change."""
@@ -155,12 +167,14 @@ class Keeper:
         entry.pid, entry.born = child.pid, born(child.pid)
         self._save(entry)
         if entry.asked:
-            child.interrupt()
+            self._interrupt(child, entry)
         await self.tell()
         running = asyncio.create_task(self._note_running(entry, child))
         code = await child.ended()
         running.cancel()
-        self._note_end(entry, code, child.last_words)
+        if code < 0 and not self.intake.ending and self.book.results(entry).is_dir():
+            await self._reported(entry)
+        self._note_end(entry, code, child)
 
     def _save(self, entry: Entry) -> None:
         """Write a state; on a full disk it is told alone, and written with the next change: a run goes on, and can be ended."""
@@ -176,19 +190,21 @@ class Keeper:
         await child.served.wait()
         await self.tell()
 
-    def _note_end(self, entry: Entry, code: int, last_words: str) -> None:
+    def _note_end(self, entry: Entry, code: int, child: Child) -> None:
         entry.code = code if code >= 0 else 128 - code
         self._note_results(entry)
+        stopped = entry.code in _STOPPED or child.killed
+        late = "; it went on all the same, and was killed" if child.killed else ""
         if code == 0:
             entry.state = DONE
-        elif entry.asked and entry.code in _STOPPED:
-            entry.state, entry.reason = CANCELLED, "somebody asked for its end"
+        elif entry.asked and stopped:
+            entry.state, entry.reason = CANCELLED, f"somebody asked for its end{late}"
+        elif self.intake.ending and stopped:
+            entry.state, entry.reason = INTERRUPTED, f"the service ended{late}"
         elif code < 0:
             entry.state, entry.reason = FAILED, f"its program was killed by {signal.Signals(-code).name}"
-        elif self.intake.ending and entry.code in _STOPPED:
-            entry.state, entry.reason = INTERRUPTED, "the service ended"
         else:
-            entry.state, entry.reason = FAILED, last_words.removeprefix("error:").strip()
+            entry.state, entry.reason = FAILED, child.last_words.removeprefix("error:").strip()
 
     def _note_results(self, entry: Entry) -> None:
         """Verdict and key numbers of the run, or of a study's first."""
@@ -249,4 +265,4 @@ def shown(entry: Entry, position: int | None) -> dict[str, Any]:
     return own | ({"position": position} if position is not None else {})
 
 
-__all__ = ["Keeper", "shown", "size_of"]
+__all__ = ["CANCEL_S", "Keeper", "shown", "size_of"]

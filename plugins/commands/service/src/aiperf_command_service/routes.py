@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -19,13 +18,13 @@ from aiperf_command_serve.finished import board_of
 from aiperf_live_api.board import Board
 from aiperf_live_api.routes import PAGES, Routes
 from aiperf_pages.assets import STATIC, Assets
-from aiperf_pages.guard import FILE_POLICY, Guard, Refusal
+from aiperf_pages.guard import Guard, Refusal
 
-from aiperf_command_service.archive import Archive
 from aiperf_command_service.book import ENDED, QUEUED, RUNNING, UNDER_WAY, Entry
 from aiperf_command_service.document import DOCUMENT
+from aiperf_command_service.files import FileRoutes
 from aiperf_command_service.intake import Faulty
-from aiperf_command_service.keeper import Keeper, shown
+from aiperf_command_service.keeper import CANCEL_S, Keeper, shown
 from aiperf_command_service.messages import Found
 from aiperf_command_service.relay import ALIVE_S, Relay
 
@@ -35,7 +34,9 @@ PUBLIC = PROBES | {"/runs/{run}/", "/static/{name}"}
 """Routes without the token: the probes, and a page that has no word of a run before its script asks with the token."""
 _LIVE = re.compile(r"/runs/(?P<run>[^/]+)/(?P<rest>api/.*|metrics|ws)")
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
-_PROBLEM = "application/problem+json"
+PROBLEM = "application/problem+json"
+BODY_S = 30.0
+"""Longest time for the whole body of a posted file."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -59,7 +60,7 @@ class TokenGuard(Guard):
 async def as_problem(request: web.Request, response: web.StreamResponse) -> None:
     """A signal of the application, ``on_response_prepare``: errors are problems (RFC 9457)."""
     if response.status >= 400 and response.content_type == "application/json":
-        response.content_type = _PROBLEM
+        response.content_type = PROBLEM
 
 
 class ServiceRoutes:
@@ -67,7 +68,7 @@ class ServiceRoutes:
 
     def __init__(self, keeper: Keeper, client: aiohttp.ClientSession) -> None:
         self._keeper, self._intake, self._book = keeper, keeper.intake, keeper.book
-        self._relay = Relay(client)
+        self._relay, self._assets = Relay(client), Assets(PAGES, STATIC)
         self._board: tuple[str, Board] | None = None
 
     def application(self) -> web.Application:
@@ -80,14 +81,12 @@ class ServiceRoutes:
         add.add_delete("/runs/{run}", self._delete)
         add.add_post("/runs/{run}/keep", self._keep)
         add.add_get("/runs/{run}/events", self._events)
-        add.add_get("/runs/{run}/files", self._files)
-        add.add_get("/runs/{run}/files/{name:.+}", self._file)
-        add.add_get("/runs/{run}/archive", self._archive)
+        FileRoutes(self._book, self._of).add(app)
         add.add_get("/metrics", self._metrics)
         add.add_get("/openapi.json", self._document)
-        assets = Assets(PAGES, STATIC)
-        Routes(self._finished, prefix="/runs/{run}", assets=assets).add(app)
-        add.add_get("/static/{name:.+}", assets.answer)
+        Routes(self._finished, prefix="/runs/{run}").add(app, page=False)
+        add.add_get("/runs/{run}/", self._page)
+        add.add_get("/static/{name:.+}", self._assets.answer)
         self.add_probes(app)
         return app
 
@@ -117,14 +116,17 @@ class ServiceRoutes:
         async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
             match = _LIVE.fullmatch(request.path)
             child = self._keeper.child
-            if match is None or child is None:
+            if match is None or child is None or request.match_info.http_exception is not None:
                 return await handler(request)
             entry = self._entry(match["run"])
             if entry.state not in UNDER_WAY:
                 return await handler(request)
             if child.url is None:
                 raise Refusal(503, "the run is not served yet; ask again soon", {"Retry-After": "1"})
-            return await self._relay.passed(request, f"{child.url}/{match['rest']}", child.token)
+            answer = await self._relay.passed(request, f"{child.url}/{match['rest']}", child.token)
+            if request.method == hdrs.METH_POST and answer.status == 202:
+                entry.asked = max(entry.asked, 2 if match["rest"] == "api/cancel" else 1)
+            return answer
 
         return passed
 
@@ -148,7 +150,7 @@ class ServiceRoutes:
         dry = request.query.get("dry_run", "") not in ("", "0", "false")
         if not dry:
             self._intake.refuse_if_full()
-        content = await request.read()
+        content = await _body(request)
         if not content.strip():
             raise Refusal(400, "the request has no body; it is a file of aiperf profile --config, YAML or JSON")
         form = "json" if request.content_type.endswith("json") else "yaml"
@@ -170,14 +172,18 @@ class ServiceRoutes:
     async def _delete(self, request: web.Request) -> web.StreamResponse:
         entry = self._of(request)
         if entry.asked >= 2 and entry.state in UNDER_WAY:
-            raise Refusal(409, "the run was asked to end twice, and is being cancelled")
+            raise Refusal(409, f"the run was asked to end twice: it is being cancelled, and is killed after {CANCEL_S:g} s")
         sentence, gone = await self._keeper.end(entry)
         return web.json_response({"id": entry.id, "detail": sentence}, status=200 if gone else 202)
 
     async def _keep(self, request: web.Request) -> web.StreamResponse:
         entry = self._of(request)
-        entry.kept = True
-        self._book.save(entry)
+        was, entry.kept = entry.kept, True
+        try:
+            self._book.save(entry)
+        except OSError as error:
+            entry.kept = was
+            raise Refusal(503, f"that can't be written: {error.strerror or error}", {"Retry-After": "10"}) from error
         return web.json_response(self._shown(entry))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
@@ -219,32 +225,10 @@ class ServiceRoutes:
         except TimeoutError:
             await response.write(b": still here\n\n")
 
-    async def _files(self, request: web.Request) -> web.StreamResponse:
-        entry = self._of(request)
-        return web.json_response({"files": await asyncio.to_thread(listed, self._book.results(entry))})
-
-    async def _file(self, request: web.Request) -> web.StreamResponse:
-        entry, name = self._of(request), request.match_info["name"]
-        results = self._book.results(entry).resolve()
-        path = (results / name).resolve() if "\0" not in name else results
-        if not path.is_relative_to(results) or not path.is_file():
-            raise Refusal(404, f"the run has no file {name[:200]}; /runs/{entry.id}/files lists them")
-        plain = path.name.encode("ascii", "replace").decode().replace('"', "'").replace("\\", "_")
-        return web.FileResponse(path, headers={
-            "Content-Security-Policy": FILE_POLICY, hdrs.CONTENT_DISPOSITION: f'attachment; filename="{plain}"',
-        })  # fmt: skip
-
-    async def _archive(self, request: web.Request) -> web.StreamResponse:
-        entry = self._of(request)
-        if entry.state not in ENDED:
-            raise Refusal(409, f"the run is {entry.state}: its files are whole when it has ended")
-        response = web.StreamResponse(headers={
-            hdrs.CONTENT_TYPE: "application/x-tar", hdrs.CONTENT_DISPOSITION: f'attachment; filename="{entry.id}.tar"',
-        })  # fmt: skip
-        await response.prepare(request)
-        await Archive(response).send(self._book.results(entry), entry.id)
-        await response.write_eof()
-        return response
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        """The page of a run in any state: its script asks until there is something to show."""
+        self._of(request)
+        return self._assets.body("page.html").answer(request)
 
     async def _finished(self, request: web.Request) -> Board:
         entry = self._of(request)
@@ -290,21 +274,25 @@ class ServiceRoutes:
         return web.json_response({"status": "ready"} if why is None else {"detail": why}, status=200 if why is None else 503)
 
 
+async def _body(request: web.Request) -> bytes:
+    """The whole body.
+
+    Raises:
+        Refusal: 400: it broke off, or is none; 408: it came too slowly.
+    """
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await request.read()
+    except TimeoutError:
+        raise Refusal(408, f"the body did not come whole within {BODY_S:g} s", {hdrs.CONNECTION: "close"}) from None
+    except (web.RequestPayloadError, aiohttp.ClientError) as error:
+        why = str(error)[:200] or "it broke off"
+        raise Refusal(400, f"the body can't be read: {why}", {hdrs.CONNECTION: "close"}) from error
+
+
 def _board(results: Path) -> Board:
     runs = open_runs([results])
     return board_of(FinishedRun(runs[0].directory, runs[0].label))
 
 
-def listed(results: Path) -> list[dict[str, Any]]:
-    """Name, size and time of each file of a run."""
-    found = []
-    for where, _, names in os.walk(results):
-        for name in names:
-            path = Path(where, name)
-            if path.is_file() and not path.is_symlink():
-                about = path.stat()
-                found.append({"name": str(path.relative_to(results)), "bytes": about.st_size, "modified_at": about.st_mtime})
-    return sorted(found, key=lambda each: each["name"])
-
-
-__all__ = ["PROBES", "ServiceRoutes", "TokenGuard", "as_problem", "listed"]
+__all__ = ["PROBES", "PROBLEM", "ServiceRoutes", "TokenGuard", "as_problem"]

@@ -16,12 +16,12 @@ from aiohttp import web
 from aiperf import ConfigError
 from aiperf_pages.guard import Guard, Refusal
 from aiperf_pages.ports import address_of, listen
-from aiperf_pages.server import Server
+from aiperf_pages.server import Doors, Server
 
 from aiperf_command_service.book import ENDED, Book
 from aiperf_command_service.intake import Faulty, Limits
 from aiperf_command_service.keeper import Keeper
-from aiperf_command_service.routes import PROBES, ServiceRoutes, TokenGuard
+from aiperf_command_service.routes import PROBES, PROBLEM, ServiceRoutes, TokenGuard, as_problem
 
 _NICE = 5
 """How far the service stands back behind its run (Linux: of a thread)."""
@@ -54,12 +54,14 @@ async def serve(
     listening = listen(addresses.host, addresses.port)
     async with aiohttp.ClientSession(auto_decompress=False) as client:
         routes = ServiceRoutes(keeper, client)
-        servers = [Server(routes.application(), TokenGuard(addresses.host, token), listening)]
+        servers = [Server(routes.application(), TokenGuard(addresses.host, token), listening, Doors(media=PROBLEM))]
         if addresses.health_port is not None:
             host = addresses.health_host or addresses.host
             probes = web.Application()
+            probes.on_response_prepare.append(as_problem)
             routes.add_probes(probes)
-            servers.append(Server(probes, Guard(host, token, PROBES), listen(host, addresses.health_port)))
+            port = listen(host, addresses.health_port)
+            servers.append(Server(probes, Guard(host, token, PROBES), port, Doors(media=PROBLEM)))
         for server in servers:
             await server.start()
         print(f"the service is on {address_of(addresses.host, listening)}", flush=True)

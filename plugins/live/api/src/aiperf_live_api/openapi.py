@@ -185,7 +185,7 @@ def document() -> dict[str, Any]:
         paths[path] = {"get": {"summary": what, "responses": _answers(TEXT, content, what, others=others)}}
     name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
     what = "A file of the run."
-    file = _answers({"type": "string", "format": "binary"}, "application/octet-stream", what, others=(404,))
+    file = _answers({"type": "string", "format": "binary"}, "application/octet-stream", what, others=(404, 416))
     paths["/api/results/files/{name}"] = {"get": {"summary": what, "parameters": [name], "responses": file}}
     for path, schema, what, status in (
         ("/api/stop", "Asked", "Stop the run, as the first Ctrl-C.", 202),

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from aiohttp import WSMsgType, hdrs, web
 from aiperf_pages.assets import STATIC, Assets
-from aiperf_pages.guard import FILE_POLICY, Refusal, refused
+from aiperf_pages.files import file_answer
+from aiperf_pages.guard import Refusal, refused
 
 from aiperf_live_api import documents, exposition, openapi
 from aiperf_live_api.board import RUNNING, WAITING, Board, encode
@@ -110,10 +111,7 @@ class Routes:
         if name not in files:
             why = "the run's files are there when it has ended" if board.finish is None else "/api/results/list has the names"
             raise Refusal(404, f"the run has no file {name[:200]}; {why}")
-        plain = files[name].name.encode("ascii", "replace").decode().replace('"', "'").replace("\\", "_")
-        return web.FileResponse(files[name], headers={
-            "Content-Security-Policy": FILE_POLICY, hdrs.CONTENT_DISPOSITION: f'attachment; filename="{plain}"',
-        })  # fmt: skip
+        return file_answer(request, files[name])
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         board = await self._find(request)
