@@ -68,5 +68,12 @@ class Drawer(Protocol):
             AiperfError: A name is not installed, or the file has a mistake.
         """
 
+    def files(self, runs: Sequence[PlotRun], file: bytes, change: Change) -> dict[str, bytes]:
+        """What is saved of the figures that *file* declares, by name: numbers, pictures where they can be drawn, and a list.
+
+        Raises:
+            AiperfError: The file has a mistake.
+        """
+
 
 __all__ = ["Change", "Drawer", "Drawn", "OfferedPlot", "RunCard"]

@@ -20,9 +20,7 @@ def request_of(run: PlotRun, row: int) -> dict[str, Any]:
     Raises:
         AiperfError: There is none, or the file can't be read.
     """
-    first = run.parts()[0]
-    if not isinstance(first, FinishedRun) or not first.has("jsonl"):
-        raise AiperfError(f"the run {run.label} has no file of requests", "run it with --export-level records")
+    first = file_of(run)
     starts, ends = first.column(_START), first.column(_END)
     if not 0 <= row < len(starts):
         raise AiperfError(f"the run {run.label} has {len(starts):,} good requests, and none with the number {row}")
@@ -33,7 +31,7 @@ def request_of(run: PlotRun, row: int) -> dict[str, Any]:
         if _near(about.get(_START), starts[row]) and _near(about.get(_END), ends[row]):
             return {
                 "run": run.label, "row": row, "metadata": about, "metrics": line.get("metrics") or {},
-                "error": line.get("error"), "arrival": _arrival(first, about),
+                "error": line.get("error"), "arrival": arrival_of(first, about),
             }  # fmt: skip
     raise AiperfError(f"the request {row} of the run {run.label} is not in its file", "aiperf report DIR makes it anew")
 
@@ -44,7 +42,19 @@ def _near(value: object, at_ns: np.float64) -> bool:
     return bool(abs(value - at_ns) <= _EXACT_NS)
 
 
-def _arrival(run: FinishedRun, about: dict[str, Any]) -> dict[str, Any] | None:
+def file_of(run: PlotRun) -> FinishedRun:
+    """The run, or its first repeat, whose directory has a file of requests.
+
+    Raises:
+        AiperfError: It has none.
+    """
+    first = run.parts()[0]
+    if not isinstance(first, FinishedRun) or not first.has("jsonl"):
+        raise AiperfError(f"the run {run.label} has no file of requests", "run it with --export-level records")
+    return first
+
+
+def arrival_of(run: FinishedRun, about: dict[str, Any]) -> dict[str, Any] | None:
     """The line of the ledger of the request that *about* names; None without a ledger."""
     if not run.has("arrivals.jsonl"):
         return None
@@ -55,4 +65,4 @@ def _arrival(run: FinishedRun, about: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-__all__ = ["request_of"]
+__all__ = ["arrival_of", "file_of", "request_of"]

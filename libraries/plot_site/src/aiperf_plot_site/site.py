@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,8 +22,10 @@ from aiperf_pages.server import application
 from aiperf_results import metrics_of
 
 from aiperf_plot_site import objectives
+from aiperf_plot_site.archive import address, packed
 from aiperf_plot_site.catalog import RunCatalog
-from aiperf_plot_site.drawer import Drawer, RunCard
+from aiperf_plot_site.drawer import Change, Drawer, RunCard
+from aiperf_plot_site.failed_requests import failure_of, failures_of
 from aiperf_plot_site.rolled import rolled
 from aiperf_plot_site.single_request import request_of
 
@@ -50,7 +53,9 @@ class PlotSite:
         for path, handler in (
             ("/", self._page), ("/static/{name:.+}", self._assets.answer), ("/api/runs", self._list),
             ("/api/runs/{run}", self._run), ("/api/runs/{run}/requests/{row}", self._request),
+            ("/api/runs/{run}/failures", self._failures), ("/api/runs/{run}/failures/{number}", self._failure),
             ("/api/choices", self._choices), ("/api/figures", self._figures), ("/api/objectives", self._objectives),
+            ("/api/zip", self._zip),
         ):  # fmt: skip
             app.router.add_get(path, handler)
         return app
@@ -93,6 +98,42 @@ class PlotSite:
 
         return await _answer(request, about)
 
+    async def _failures(self, request: web.Request) -> web.StreamResponse:
+        name, query = request.match_info["run"], request.query
+        low, high = (_seconds(query.get(end, ""), end) for end in ("from", "to"))
+
+        def about() -> dict[str, Any]:
+            return failures_of(self._catalog.opened([name])[0], low, high, query.get("kind", ""))
+
+        return await _answer(request, about)
+
+    async def _failure(self, request: web.Request) -> web.StreamResponse:
+        name, number = request.match_info["run"], _number(request.match_info["number"], "the failed request", 1 << 53)
+        return await _answer(request, lambda: failure_of(self._catalog.opened([name])[0], number))
+
+    async def _zip(self, request: web.Request) -> web.StreamResponse:
+        """The figures that the file declares, as numbers and pictures, the file, and the page's address."""
+        names, file, state = _listed(request, "runs"), request.query.get("file", ""), request.query.get("state", "")
+        window = _number(request.query.get("window", "0"), "window", _MOST_WINDOW)
+        if not names or not file:
+            raise Refusal(400, "give runs=ID,ID and the text of a file that names pictures, file=TEXT")
+
+        def made() -> bytes:
+            with self._drawing:
+                runs = self._catalog.opened(names)
+                files = self._drawer.files(runs, file.encode(), _rolling(window))
+            chosen = [{"id": name, "label": run.label} for name, run in zip(names, runs, strict=True)]
+            about = {"address": address(names, state), "runs": chosen}
+            text = redact_json(msgspec.json.format(msgspec.json.encode(about), indent=2).decode())
+            return packed({**files, "plots.yaml": file.encode(), "state.json": visible(text.encode())})
+
+        try:
+            content = await asyncio.to_thread(made)
+        except AiperfError as error:
+            raise Refusal(400, "; ".join((error.message, *error.hints))) from error
+        headers = {"Content-Disposition": 'attachment; filename="pictures.zip"'}
+        return web.Response(body=content, content_type="application/zip", headers=headers)
+
     async def _choices(self, request: web.Request) -> web.StreamResponse:
         """Plots and metrics that the chosen runs have."""
         names = _listed(request, "runs")
@@ -126,11 +167,7 @@ class PlotSite:
             with self._drawing:
                 runs = self._catalog.opened(names)
                 by_label = {run.label: name for name, run in zip(names, runs, strict=True)}
-
-                def change(figure: Figure, used: Sequence[PlotRun]) -> Figure:
-                    return rolled(figure, window) if window else figure
-
-                made = self._drawer.draw(runs, only, file.encode(), change)
+                made = self._drawer.draw(runs, only, file.encode(), _rolling(window))
                 return {"figures": made.figures, "failures": made.failures, "caption": made.caption, "ids": by_label}
 
         return await _answer(request, drawn)
@@ -155,6 +192,15 @@ class PlotSite:
         return await _answer(request, judged)
 
 
+def _rolling(window: int) -> Change:
+    """Adds rolling percentiles of so many requests; 0 adds none."""
+
+    def change(figure: Figure, used: Sequence[PlotRun]) -> Figure:
+        return rolled(figure, window) if window else figure
+
+    return change
+
+
 def _fits(least: int, most: int | None, count: int) -> bool:
     return least <= count and (most is None or count <= most)
 
@@ -168,6 +214,16 @@ def _number(text: str, what: str, most: int) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 16 or int(text) > most:
         raise Refusal(400, f"{what} is {text[:40]!r}, and no whole number from 0 to {most:,}")
     return int(text)
+
+
+def _seconds(text: str, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise Refusal(400, f"{what} is {text[:40]!r}, and no number of seconds")
+    return value
 
 
 async def _answer(request: web.Request, make: Callable[[], _T]) -> web.StreamResponse:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import socket
 import subprocess
 import sys
+import zipfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -151,6 +154,72 @@ def test_a_point_leads_to_its_request_and_its_configuration(runs: Path, visit: V
         assert (status, "no run is called" in found["detail"]) == (400, True)
 
     visit(check, runs)
+
+
+def test_a_bar_of_failures_leads_to_each_error(runs: Path, visit: Visit) -> None:
+    async def check(get: Get, ids: dict[str, str]) -> None:
+        run = f"/api/runs/{ids['other']}/failures"
+        _, found = await get(run, **{"from": "0", "to": "1000", "kind": "500 =cmd()"})
+        assert (found["total"], [each["number"] for each in found["requests"]]) == (6, [0, 1, 2, 3, 4, 5])
+        ended_s = [54 * 0.05 + n * 0.05 + (14.0 + (54 + n) % 7 + 90) / 1000 for n in range(6)]
+        assert [each["ended_s"] for each in found["requests"]] == pytest.approx(ended_s, abs=1e-6)
+        assert found["requests"][0]["message"].startswith(CANARY) and "<redacted>" in found["requests"][0]["message"]
+        _, found = await get(run, **{"from": "2.86", "to": "2.95"})
+        assert [each["number"] for each in found["requests"]] == [n for n, at in enumerate(ended_s) if 2.86 <= at <= 2.95]
+        _, found = await get(run, **{"from": "0", "to": "1000", "kind": "503"})
+        assert (found["total"], found["requests"]) == (0, [])
+        _, found = await get(f"{run}/5")
+        assert (found["metadata"]["x_request_id"], found["error"]["code"]) == ("r59", 500)
+        status, found = await get(f"{run}/6")
+        assert (status, "has 6 failed requests" in found["detail"]) == (400, True)
+        status, found = await get(run, **{"from": "nan", "to": "1"})
+        assert (status, "no number of seconds" in found["detail"]) == (400, True)
+
+    visit(check, runs)
+
+
+@pytest.mark.parametrize("extra", [True, False])
+def test_all_numbers_come_in_one_archive(
+    runs: Path, dashboard: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, extra: bool
+) -> None:
+    pytest.importorskip("aiperf_plot_basics")
+    if extra:
+        pytest.importorskip("aiperf_painting")
+    else:
+        monkeypatch.setitem(sys.modules, "aiperf_painting", None)
+    mine = '{type: scatter_line, x: request_throughput, y: request_latency_p99, title: "=cmd"}'
+    file = f"visualization: {{multi_run_defaults: [ttft_vs_throughput, mine], multi_run_plots: {{mine: {mine}}}}}"
+
+    async def check() -> None:
+        async with dashboard.served(runs) as url, ClientSession() as session:
+            async with session.get(f"{url}/api/runs") as answer:
+                ids = {run["label"]: run["id"] for run in (await answer.json())["runs"]}
+            chosen = ",".join(ids[name] for name in ("c1", "c2", "other", "broken"))
+            fields = {"runs": chosen, "file": file, "state": "zoom=1,2"}
+            async with session.get(f"{url}/api/zip", params=fields) as answer:
+                assert answer.status == 200
+                content = await answer.read()
+            async with session.get(f"{url}/api/zip", params={"runs": chosen}) as answer:
+                assert (answer.status, "give runs=ID,ID" in (await answer.json())["detail"]) == (400, True)
+        archive = zipfile.ZipFile(io.BytesIO(content))
+        assert archive.testzip() is None
+        names = {"ttft_vs_throughput.csv", "mine.csv", "plots.yaml", "state.json", "summary.txt"}
+        assert set(archive.namelist()) == names | ({"ttft_vs_throughput.svg", "mine.svg"} if extra else set())
+        head, *rows = csv.reader(archive.read("mine.csv").decode().splitlines())
+        assert head == ["series", "requests per second, avg", "request latency, p99 (ms)", "label", "run"]
+        assert [(float(row[1]), float(row[2]), row[4]) for row in rows] == [
+            (9.0, 104.0, "c1"), (18.0, 105.0, "c2"), (36.0, 107.0, "other"),
+        ]  # fmt: skip
+        state = json.loads(archive.read("state.json"))
+        assert state["address"].startswith("/?runs=") and state["address"].endswith("&zoom=1,2")
+        assert [run["label"] for run in state["runs"]] == ["c1", "c2", "other", "broken"]
+        told = archive.read("summary.txt").decode()
+        assert "the run broken is left out" in told and ("extra plots" in told) != extra
+        for name in archive.namelist():
+            text = archive.read(name).decode()
+            assert SECRET not in text and ("<script>" not in text or name == "summary.txt")
+
+    asyncio.run(asyncio.wait_for(check(), 300))
 
 
 def test_strangers_get_sentences(runs: Path, visit: Visit) -> None:

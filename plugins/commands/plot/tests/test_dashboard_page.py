@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import zipfile
@@ -85,16 +86,71 @@ def test_points_zoom_objectives_and_files_by_mouse_and_keys(
             await judged(page)
             await own_picture(page, several_runs, tmp_path)
             await looked_into(page)
+            await all_numbers(page)
             archive = zipfile.ZipFile(await saved(page, page.click("#zip")))
             assert archive.testzip() is None
             names = set(archive.namelist())
-            assert {"plots.yaml", "summary.txt", "ttft_over_time.svg", "ttft_over_time.png", "ttft_over_time.csv"} <= names
+            assert {"plots.yaml", "state.json", "summary.txt"} <= names
+            assert {f"ttft_over_time.{ending}" for ending in ("svg", "png", "csv")} <= names
             assert archive.read("ttft_over_time.png").startswith(b"\x89PNG")
+            await failed_requests(context, page)
             assert await violations(context, page) == []
             assert faults == []
             await browser.close()
 
     asyncio.run(asyncio.wait_for(check(), 600))
+
+
+async def all_numbers(page: Any) -> None:
+    """The server's archive has all pictures that are shown."""
+    archive = zipfile.ZipFile(await saved(page, page.click("#all-numbers")))
+    assert archive.testzip() is None
+    shown = {name.removesuffix(".csv") for name in archive.namelist() if name.endswith(".csv")}
+    assert len(shown) == await page.locator("#figures section.figure").count()
+    state = json.loads(archive.read("state.json"))
+    await page.goto(page.url.partition("/?")[0] + state["address"])
+    await until(page, DONE)
+    assert len(shown) == await page.locator("#figures section.figure").count()
+
+
+async def failed_requests(context: Any, page: Any) -> None:
+    """By keys alone: a bar of failures, its list, a request's error, back; focus stays inside, and comes back."""
+    await page.focus("#none")
+    await page.keyboard.press("Enter")
+    await page.get_by_label("choose other", exact=True).focus()
+    await page.keyboard.press("Space")
+    await until(page, "document.querySelector('#status').textContent.includes('of 1 run')")
+    await until(page, DONE)
+    plot = page.locator("section.figure", has_text="Failed requests over the run").locator(".plot")
+    await plot.focus()
+    await page.keyboard.press("ArrowRight")
+    await page.keyboard.press("ArrowLeft")  # the last bar
+    await page.keyboard.press("Enter")
+    await until(page, "document.querySelector('#details-title').textContent.includes('failed requests')")
+    assert await violations(context, page) == []
+    for key in ("Tab", "Shift+Tab"):
+        for _ in range(8):
+            await page.keyboard.press(key)
+            assert await page.evaluate("document.querySelector('#details').contains(document.activeElement)")
+    await page.locator("#details tbody button").first.focus()
+    await page.keyboard.press("Enter")
+    await until(page, "document.querySelector('#details-title').textContent.includes('failed request ')")
+    text = await page.inner_text("#details-body")
+    assert "=cmd()" in text and "x_request_id" in text and "SECRET" not in text
+    assert await page.evaluate("document.querySelector('#details').contains(document.activeElement)")
+    assert await violations(context, page) == []
+    await page.get_by_role("button", name="Back to the list").click()
+    await until(page, "document.querySelector('#details-title').textContent.includes('failed requests')")
+    await page.keyboard.press("Escape")
+    await until(page, "document.activeElement.matches('.plot')")
+    opener = page.locator("#runs").get_by_role("button", name="other", exact=True)
+    await opener.focus()
+    await page.keyboard.press("Enter")
+    await until(page, "document.querySelector('#details').open")
+    await page.evaluate("(runs => runs.replaceChildren(...runs.cloneNode(true).children))(document.querySelector('#runs'))")
+    await page.keyboard.press("Escape")
+    await until(page, "document.activeElement.textContent === 'other'")
+    assert await page.evaluate("window.canary") is None
 
 
 async def chosen(page: Any, labels: tuple[str, ...]) -> None:

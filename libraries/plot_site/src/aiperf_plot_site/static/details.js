@@ -16,8 +16,9 @@
   }
   function show(title, ...parts) {
     at("details-title").textContent = title;
-    at("details-body").replaceChildren(...parts);
-    if (!at("details").open) at("details").showModal();
+    at("details-body").replaceChildren(...parts.filter(Boolean));
+    if (at("details").open) at("details-body").focus();
+    else Dialogs.open(at("details"));
   }
 
   async function run(id) {
@@ -44,11 +45,33 @@
     return element("div", {}, bar, element("p", {class: "soft", text: stages.map(([name, a, b]) => `${name}: ${number((b - a) / 1e6)} ms`).join("; ")}));
   }
 
+  function parts(about) {
+    const metrics = Object.entries(about.metrics).map(([tag, each]) => [tag, each && typeof each === "object" ? `${Array.isArray(each.value) ? `${each.value.length} values` : typeof each.value === "number" ? number(each.value) : each.value} ${each.unit || ""}`.trim() : String(each)]);
+    const error = table("error", flat(about.error || {error: "none"}, "", [])), measured = table("metrics and tokens", metrics);
+    return [timeline(about), ...(about.error ? [error, measured] : [measured, error]),
+      table("request", flat(about.metadata, "", [])), table("arrival", flat(about.arrival || {arrival: "the run has no ledger of arrivals"}, "", []))];
+  }
+
   async function request(id, row) {
     const about = await Site.get(`/api/runs/${encodeURIComponent(id)}/requests/${row}`);
-    const metrics = Object.entries(about.metrics).map(([tag, each]) => [tag, each && typeof each === "object" ? `${Array.isArray(each.value) ? `${each.value.length} values` : typeof each.value === "number" ? number(each.value) : each.value} ${each.unit || ""}`.trim() : String(each)]);
-    show(`${about.run}: request ${number(row)}`, timeline(about), table("metrics and tokens", metrics), table("error", flat(about.error || {error: "none"}, "", [])),
-      table("request", flat(about.metadata, "", [])), table("arrival", flat(about.arrival || {arrival: "the run has no ledger of arrivals"}, "", [])));
+    show(`${about.run}: request ${number(row)}`, ...parts(about));
   }
-  window.Details = {run, request};
+
+  /* The failed requests of a bar: of a kind ("" is any) that ended from and to so many seconds. */
+  async function failures(id, kind, from, to) {
+    const found = await Site.get(`/api/runs/${encodeURIComponent(id)}/failures`, {kind, from: String(from), to: String(to)});
+    const again = (action) => () => action().catch((error) => show(found.run, element("p", {class: "bad", text: error.message})));
+    const rows = found.requests.map((each) => element("tr", {},
+      element("td", {}, element("button", {type: "button", class: "plain", text: `after ${each.ended_s.toFixed(3)} s`, onclick: again(() => failure(id, each.number, again(() => failures(id, kind, from, to))))})),
+      element("td", {class: "text", text: each.kind}), element("td", {class: "text", text: each.message || ""})));
+    const of = found.total > found.requests.length ? `the first ${number(found.requests.length)} of ${number(found.total)}` : `${number(found.total)}`;
+    show(`${found.run}: failed requests`, element("table", {}, element("caption", {text: `${of} that ended ${number(from)} to ${number(to)} s after the first start; each shows its error`}),
+      element("thead", {}, element("tr", {}, ...["ended", "kind", "message"].map((text) => element("th", {scope: "col", class: "text", text})))), element("tbody", {}, ...rows)));
+  }
+
+  async function failure(id, row, back) {
+    const about = await Site.get(`/api/runs/${encodeURIComponent(id)}/failures/${row}`);
+    show(`${about.run}: failed request ${number(row)}`, element("button", {type: "button", text: "Back to the list", onclick: back}), ...parts(about));
+  }
+  window.Details = {run, request, failures};
 })();

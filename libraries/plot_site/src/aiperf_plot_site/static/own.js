@@ -55,7 +55,7 @@
       done({name: name(title || `${preset.y.metric}_${preset.type}`, taken), several, preset});
     };
     dialog.returnValue = "";
-    dialog.showModal();
+    Dialogs.open(dialog);
   }
 
   /* The file: pictures of its own, and the names of all that are shown, in their order. */

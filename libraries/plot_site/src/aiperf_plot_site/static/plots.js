@@ -227,7 +227,7 @@
     near(event) {
       const box = this.plot.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
       let best = -1, least = 30 ** 2;
-      this.drawing.points.forEach((point, index) => { const far = (point.x - x) ** 2 + (point.y - y) ** 2; if (far < least) [best, least] = [index, far]; });
+      this.drawing.points.forEach((point, index) => { const up = point.one.kind === "bar" ? Math.max(0, point.y - y) : point.y - y, far = (point.x - x) ** 2 + up ** 2; if (far < least) [best, least] = [index, far]; });
       return best;
     }
     point(index) {
@@ -254,6 +254,7 @@
       const {one, at: row} = this.drawing.points[this.current], ids = this.found.ids;
       if (one.runs && ids[one.runs[row]]) return () => Details.run(ids[one.runs[row]]);
       const run = state.runs.length === 1 ? state.runs[0] : ids[one.name];
+      if (run && this.name === "failures_over_time" && one.x_low) return () => Details.failures(run, one.name === "other" ? "" : one.name, one.x_low[row], one.x_high[row]);
       if (run && one.rows && one.rows.length) return () => Details.request(run, one.rows[row]);
       if (run && ids[one.name]) return () => Details.run(run);
       return null;
@@ -318,8 +319,17 @@
         const picture = panel.full();
         files.push({name: `${panel.name}.svg`, bytes: bytes(picture)}, {name: `${panel.name}.png`, bytes: new Uint8Array(await (await Save.png(picture)).arrayBuffer())}, {name: `${panel.name}.csv`, bytes: bytes(csv(panel.rows()))});
       }
+      files.push({name: "state.json", bytes: bytes(`${JSON.stringify({address: location.pathname + location.search}, null, 2)}\n`)});
       files.push({name: "summary.txt", bytes: bytes([...(panels[0] ? panels[0].found.caption : []), "", ...panels.map((panel) => `${panel.name}: ${panel.figure.description}`)].join("\n") + "\n")});
       Save.blob("pictures.zip", Zip.zip(files));
+    },
+    /* From the server: all numbers of all pictures that fit. */
+    async numbers() {
+      const rest = new URLSearchParams(location.search);
+      rest.delete("runs");
+      const fields = {runs: state.runs.join(","), window: String(state.window), file: Own.file(state.own, wanted(), several()), state: String(rest)};
+      const answer = await Answers.get(`/api/zip?${new URLSearchParams(fields)}`);
+      Save.blob("pictures.zip", await answer.blob());
     },
   };
 
@@ -388,6 +398,7 @@
   at("own").addEventListener("click", () => { if (!state.runs.length) { fault(new Error("no run is chosen: choose one or several first")); return; } Own.ask(choices, several(), [...state.own.map((each) => each.name), ...choices.plots.map((plot) => plot.name)], (picture) => { state.own.push(picture); keep(); drawAll(); }); });
   at("config").addEventListener("click", () => save("plots.yaml", Save.config(), "application/yaml"));
   at("zip").addEventListener("click", () => Save.zip().catch(fault));
+  at("all-numbers").addEventListener("click", () => { if (wanted().length) Save.numbers().catch(fault); else fault(new Error("no picture is shown: choose runs first")); });
   at("theme").addEventListener("click", () => { Charts.theme(); for (const panel of panels) panel.draw(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { for (const panel of panels) panel.draw(); });
   window.addEventListener("popstate", () => { const before = state; state = read(); if (state.runs === null) state.runs = before.runs; controls(); loadList(); drawAll(); });

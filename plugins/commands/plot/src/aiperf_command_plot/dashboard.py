@@ -8,7 +8,7 @@ import sys
 import webbrowser
 from collections.abc import Callable, Sequence
 
-from aiperf import Plot, PlotRun
+from aiperf import Figure, Plot, PlotRun
 from aiperf_pages.guard import is_loopback
 from aiperf_pages.ports import address_of, listen
 from aiperf_pages.tokens import new_token, token_of_environment
@@ -21,6 +21,7 @@ from aiperf_plotting.drawing import Drawing, checked_summary
 from aiperf_plotting.loads import load_label, load_unit, loads
 
 from aiperf_command_plot.configured import chosen, parsed
+from aiperf_command_plot.saving import saved
 
 Wanted = Callable[[Sequence[str]], list[tuple[str, str, Plot]]]
 
@@ -44,6 +45,18 @@ class CommandDrawer:
         )  # fmt: skip
 
     def draw(self, runs: Sequence[PlotRun], names: Sequence[str], file: bytes, change: Change) -> Drawn:
+        drawing, figures = self._figures(runs, names, file, change)
+        caption = caption_of(drawing.runs) if drawing.runs else []
+        return Drawn(as_documents(figures, drawing.runs), drawing.failures, caption)
+
+    def files(self, runs: Sequence[PlotRun], file: bytes, change: Change) -> dict[str, bytes]:
+        drawing, figures = self._figures(runs, (), file, change)
+        caption = caption_of(drawing.runs) if drawing.runs else []
+        return saved(figures, caption, drawing.failures)
+
+    def _figures(
+        self, runs: Sequence[PlotRun], names: Sequence[str], file: bytes, change: Change
+    ) -> tuple[Drawing, list[tuple[str, Figure]]]:  # fmt: skip
         columns = dict.fromkeys(column for _, _, plot in self._wanted(()) for column in plot.columns)
         for run in runs:  # the columns of all pictures are read at once
             run.expect(columns)
@@ -55,9 +68,7 @@ class CommandDrawer:
             declared.classify(runs)
             plots = chosen(declared, len(runs), (), self._wanted)
             drawing.failures += declared.idle
-        figures = drawing.figures(plots)
-        caption = caption_of(drawing.runs) if drawing.runs else []
-        return Drawn(as_documents(figures, drawing.runs), drawing.failures, caption)
+        return drawing, drawing.figures(plots)
 
 
 def show(runs: Sequence[PlotRun], wanted: Wanted, host: str, port: int) -> int:

@@ -76,19 +76,26 @@ def write_pictures(
     """
     module = painter()
     size = module.Size(*size_of(options.size))
-    lines, paths = [*caption, ""], []
+    paths = []
     for name, figure in figures:
         path = folder / f"{name}.{options.format}"
         print(module.picture(figure, path, theme=options.theme, caption=caption, size=size))
-        lines += [f"{path.name}: {described(figure)}"]
         paths.append(path)
     try:
         with atomic(folder / LIST) as draft:
-            draft.write_text("".join(f"{_plain(line)}\n" for line in lines), encoding="utf-8")
+            draft.write_text(listed(caption, figures, options.format), encoding="utf-8")
     except OSError as error:
         why = error.strerror or error
         raise AiperfError(f"{folder / LIST} can't be written: {why}", "choose another place with --output") from error
     return paths
+
+
+def listed(
+    caption: Sequence[str], figures: Sequence[tuple[str, Figure]], ending: str, further: Sequence[str] = ()
+) -> str:  # fmt: skip
+    """What a list of pictures says: the caption, a line for each file, and further sentences."""
+    lines = [*caption, "", *(f"{name}.{ending}: {described(figure)}" for name, figure in figures), *further]
+    return "".join(f"{_plain(line)}\n" for line in lines)
 
 
 def _plain(line: str) -> str:
