@@ -9,17 +9,22 @@ from typing import Any
 from msgspec import Struct
 
 from aiperf.rundir import journal
+from aiperf.rundir.forks import ForkedTurns
 from aiperf.rundir.shard_reader import ShardReader, is_merged, last_is_hidden
 from aiperf.rundir.store import Store
 
 
 class Bodies:
-    """Bodies of requests, where the journal has the new part of later turns.  Of each stream that goes on it keeps one."""
+    """Bodies of requests, where the journal has the new part of later turns.
+
+    Of each stream that goes on it keeps one, and those from which further streams fork off.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._store: Store | None = None
         self._latest: dict[tuple[int, int, int], tuple[int, bytes]] = {}  # by phase, session and first turn of the stream
+        self._forked = ForkedTurns[bytes]()
 
     def complete(self, sent: dict[str, int], request: dict[str, Any]) -> None:
         """Put the whole body into a TEXT entry ``request``, or take it out where a part of it is lost.
@@ -34,11 +39,14 @@ class Bodies:
 
     def _whole(self, sent: dict[str, int], body: bytes | dict[str, Any] | None) -> bytes | None:
         """The body of which the journal has *body*; None where the data set has it, or where a part of it is lost."""
+        place = sent["phase"], sent["session"], sent["entry"], sent["turn"]
         if not isinstance(body, dict):
+            if self._store is not None:
+                self._forked.take(self._store, *place)
             return body
         store = self._store = self._store or Store(self._directory)
-        stream = sent["phase"], sent["session"], store.span(sent["entry"], sent["turn"]).start
-        number, before = self._latest.pop(stream, (-1, b""))
+        stream = *place[:2], store.span(*place[2:]).start
+        number, before = self._forked.take(store, *place) or self._latest.pop(stream, (-1, b""))
         if body["of"] < 0:
             number, before = body["of"], store.body(sent["entry"], 0, sent["model"])
         if number != body["of"]:
@@ -47,6 +55,7 @@ class Bodies:
         whole = b"".join((before[: body["keep"]], body["new"], own, before[len(before) - body["end"] :]))
         if not body["last"]:
             self._latest[stream] = sent["request"], whole
+        self._forked.keep(store, *place, sent["request"], whole)
         return whole
 
 

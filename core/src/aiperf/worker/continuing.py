@@ -85,18 +85,19 @@ class Script:
     """What a session has said so far.
 
     outline: its conversation.  answers: to each turn, the messages that repeat its answer.  grown: what the next body may
-    continue, in the *phase* of its request.  line: of a stream of a tree, the places of the turns that were said, those before
-    a fork included.  said: where a turn drops messages of those before it, the messages that stand.
+    continue, in the *phase* of its request; it is of the turn *at* this place.  line: of a stream of a tree, the places of the
+    turns that were said, those before a fork included.  said: where a turn drops messages of those before it, the messages that
+    stand.
     """
 
-    __slots__ = ("answers", "grown", "line", "outline", "phase", "said")
+    __slots__ = ("answers", "at", "grown", "line", "outline", "phase", "said")
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.line: list[int] = []
         self.answers: list[Sequence[Message]] = []
         self.grown: Grown | None = None
-        self.phase = -1
+        self.phase = self.at = -1
         self.said: HistoryMessages | None = None
 
     def forked(self, place: int) -> Script:
@@ -104,6 +105,8 @@ class Script:
         script = Script(self.outline)
         end = self.line.index(place) + 1 if place in self.line else len(self.line)
         script.line, script.answers = self.line[:end], self.answers[:end]
+        if self.grown is not None and self.at == place:
+            script.grown, script.phase = self.grown.copy(), self.phase
         return script
 
     def kept(self, turn: Turn, places: Sequence[int]) -> KeptMessages | None:
@@ -159,11 +162,19 @@ class Grown:
 
     __slots__ = ("body", "ends", "frame", "items", "mark", "own", "plain", "request", "said")
 
-    def __init__(self, request: int, frame: BodyFrame, body: bytes, said: str, *, items: bool, plain: bool) -> None:
+    def __init__(
+        self, request: int, frame: BodyFrame, body: bytes | bytearray, said: str, *, items: bool, plain: bool
+    ) -> None:  # fmt: skip
         self.request, self.frame, self.said, self.items, self.plain = request, frame, said, items, plain
         self.body, self.mark = bytearray(body), len(body) - len(frame.tail)
         self.own = -1
         self.ends: list[int] = []
+
+    def copy(self) -> Grown:
+        """The same for a stream that goes on by itself."""
+        grown = Grown(self.request, self.frame, self.body, self.said, items=self.items, plain=self.plain)
+        grown.own, grown.ends = self.own, self.ends[:]
+        return grown
 
     def end_of(self, kept: KeptMessages) -> int | None:
         """Where the messages end that stay; None where nobody can tell."""

@@ -14,6 +14,7 @@ from aiperf.errors import BadResponse
 from aiperf.redaction import shown_headers
 from aiperf.registry.hooks import Prepare
 from aiperf.registry.third_party import endpoint_of
+from aiperf.rundir.forks import forks_of
 from aiperf.rundir.shapes import StoredShape, shape_of
 from aiperf.rundir.store import Store
 from aiperf.sdk.cache_bust import CacheBust, marked, marker
@@ -106,7 +107,8 @@ class Turns:
         """Encodes the turn by the new messages alone; None where that can't be."""
         script, target, store = session.script, self._plan.target, self._store
         model, text = target.models[session.model], self._marker(session, script)
-        if grown is None and session.turn == 1 and not session.stream and self._prepare is None and not text:
+        second = script.line == [0] if script.outline.streams else session.turn == 1
+        if grown is None and second and self._prepare is None and not text:
             first = completed(store.part(script.outline, 0), 0, target, model)
             grown = continuing.begin(STORED, first, store.body(session.entry, 0, session.model))
         if grown is None:
@@ -125,7 +127,7 @@ class Turns:
         continued = continuing.grow(grown, turn, new, request, stored, kept)
         if continued is None or not (self._unchecked == 0 or self._keeps_its_promise(session, grown.body)):
             return None
-        script.grown = grown
+        script.grown, script.at = grown, session.turn
         if continued.prompt is not None:
             self._logbook.text(request, "prompt", continued.prompt)
         elif self._counts_bodies:
@@ -176,10 +178,14 @@ class Turns:
                 url = shape.url if changed.path == prepared.path else join_url(plan.target.urls[session.url], changed.path)
                 body, cuts = joined(changed).body, shape_of(changed).parts
                 return body, Shape(url, headers, shape.session_headers, changed.method, changed.drain, cuts), body
-        elif self._continuing is not None and not (session.last or script.outline.alone) and (goes_on or session.limit is None):
+        elif self._continuing is not None and session.goes_on and not script.outline.alone and (
+            goes_on or session.limit is None
+        ):
             with suppress(Exception):  # code of a plugin; the next turn is encoded whole, too
                 script.grown = self._continuing.begin(request, turn, prepared.body, counted)
-        return prepared.body, shape, prepared.body if script.grown is None else begun(prepared.body)
+                script.at = session.turn
+        shown = prepared.body if script.grown is None else {**begun(prepared.body), "last": session.last}
+        return prepared.body, shape, shown
 
     def _shape(self, session: Session, request: HttpRequest) -> Shape:
         number = self._store.shape(session.entry, session.turn, session.model)
@@ -230,7 +236,7 @@ class Turns:
         script.answers.append(messages)
         if script.outline.streams:
             script.line.append(session.turn)
-        if session.last:  # other streams fork off
+        if session.last and session.turn not in forks_of(script.outline.streams).values():
             script.grown = None
 
     def _answered(self, pieces: list[bytes], flags: int) -> tuple[Sequence[Message], dict[str, Any]]:

@@ -7,14 +7,14 @@ from math import isnan
 from typing import Any
 
 from aiperf.parts.journal import Store
-from aiperf.parts.segments import JournalRequest
+from aiperf.parts.segments import ForkedTurns, JournalRequest
 from aiperf.parts.tokenizers import ChatCounter
 from aiperf.sdk.columns import Floats
 from aiperf.sdk.errors import BadTokenizer
 
 
 class Prompts:
-    """Counts prompts.  Of each stream that goes on it keeps the count of its latest request.
+    """Counts prompts.  Of each stream that goes on it keeps the count of its latest request, and of those that others fork off.
 
     behind: counts of texts behind others, by text; None where they are those of the texts.
     chats: counts bodies, which the journal has in place of prompts with ``--apply-chat-template``; None before it is known.
@@ -24,6 +24,7 @@ class Prompts:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._latest: dict[tuple[int, int, int], tuple[int, int]] = {}  # by phase, session and first turn of the stream
+        self._forked = ForkedTurns[int]()
         self.behind: Mapping[str, int] | None = None
         self.chats: ChatCounter | None = None
         self.unknown = self._refused = 0
@@ -33,8 +34,9 @@ class Prompts:
         """Tokens of the request's prompt; None where they aren't known.  *counts*: of texts, by text."""
         number, _, phase, session, turn, entry, *_ = request.sent
         prompt = request.texts.get("prompt")
+        forked = self._forked.take(self._store, phase, session, entry, turn) if turn else None
         if isinstance(prompt, dict):
-            tokens = self._before(prompt["of"], phase, session, turn, entry)
+            tokens = self._before(prompt["of"], phase, session, turn, entry, forked)
             if tokens is None:
                 self.unknown += 1
             else:
@@ -74,16 +76,23 @@ class Prompts:
         own = self._store.outline(entry).turn(turn)
         return " ".join((now, *(text for message in (*own.before, *own.own) for text in message.words)))
 
-    def _before(self, number: int, phase: int, session: int, turn: int, entry: int) -> int | None:
-        """Tokens of the request *number*, which the current *turn* of its stream continues."""
+    def _before(
+        self, number: int, phase: int, session: int, turn: int, entry: int, forked: tuple[int, int] | None
+    ) -> int | None:  # fmt: skip
+        """Tokens of the request *number*, which the current *turn* of its stream continues.
+
+        *forked*: the request from which the stream forks off, and its tokens.
+        """
         if number < 0:  # the data set has it
             known = self._store.input_tokens(entry, 0)
             return known if known >= 0 else None
-        latest, tokens = self._latest.get((phase, session, self._store.span(entry, turn).start), (None, 0))
-        return tokens if latest == number else None
+        latest = forked or self._latest.get((phase, session, self._store.span(entry, turn).start))
+        return latest[1] if latest is not None and latest[0] == number else None
 
     def _keep(self, number: int, phase: int, session: int, turn: int, entry: int, tokens: int | None) -> None:
         span = self._store.span(entry, turn)
+        if tokens is not None:
+            self._forked.keep(self._store, phase, session, entry, turn, number, tokens)
         if tokens is None or turn + 1 >= span.stop:
             self._latest.pop((phase, session, span.start), None)
         else:
