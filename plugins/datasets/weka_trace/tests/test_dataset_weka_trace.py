@@ -322,6 +322,7 @@ def test_any_order_gives_the_same_conversations(tmp_path):
     every = read(tmp_path, *rows, sample_trace("w"))
     dataset = opened(tmp_path / "traces.jsonl")
     promise = dataset.promise()
+    assert promise is not None and promise.sparing, "texts are made shortly before their use"
     assert promise is not None and (promise.count, promise.trees) == (4, True)
     assert list(dataset.chosen([3, 0])) == [every[3], every[0]]
     alone = opened(source(tmp_path, *rows)).promise()
