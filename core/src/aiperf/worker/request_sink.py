@@ -103,7 +103,7 @@ class RequestSink:
         session.listen = None
         if in_flight.by_url is not None:
             in_flight.by_url[session.url] -= 1
-        if session.goes_on:
+        if not exchange.final or session.forks:
             self._turns.append(session, good=good, flags=exchange.flags)
         else:
             session.script = None  # whoever keeps the session, its bodies may be long

@@ -102,7 +102,7 @@ class Requests:
         exchange = Exchange(request, shape, body, f"{self._prefix}{request:012x}", session.id, started_ns)
         exchange.deadline_ns = started_ns + self.plan.target.timeout_ns
         exchange.owner, exchange.final = session, session.last
-        if session.prefilling or session.goes_on:
+        if not exchange.final or session.forks or session.prefilling:
             self.contents.turns.listen(session, self.driver.first_token)
         if self.driver.overflow_words:
             session.overheard = Overheard(session.listen)
