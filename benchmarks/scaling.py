@@ -5,7 +5,7 @@ The row ``scaling`` of bench.py: ``bench.py --rows scaling`` takes four minutes,
 Four workers and one run in alternating pairs, at equal load per worker and at full speed.  Servers are added until none keeps
 more than 70 % of a core busy, or cores run out, which is said.  Chunks that wait together in a socket are read together, with
 one stamp: *merged*.  One worker that has no time to spare merges more than four that share its load do, and saves the reads.
-With more streams it merges fewer: a line through two such loads tells what a chunk takes one worker at the four's merged share.
+With more streams it merges fewer: a line through its loads tells what a chunk takes one worker at the four's merged share.
 """
 
 from __future__ import annotations
@@ -112,20 +112,21 @@ def _full(bench: Bench, count: int) -> None:
     what = f"{WORKERS} workers ÷ one, {one.connections} streams as fast as they come"
     cpu = bench.row("scaling-full-cpu", f"{what}: workers' CPU time a chunk, at equal merged shares", "×", 1.25, digits=3)
     reducers = bench.row("scaling-full-reducers", "the same: reducers' CPU time", "×", 1.1, digits=3)
-    for lone, with_more, shared in found:
-        cpu.add(Ours.name, shared.chunk_us / at_share(shared.merged, lone, with_more))
+    alone = [each for lone, with_more, _ in found for each in (lone, with_more)]
+    for lone, _, shared in found:
+        cpu.add(Ours.name, shared.chunk_us / at_share(shared.merged, alone))
         reducers.add(Ours.name, shared.reducer_s / lone.reducer_s)
     plain = statistics.median(shared.chunk_us / lone.chunk_us for lone, _, shared in found)
     cpu.notes[Ours.name] = "; ".join(filter(None, (f"as they come {plain:.2f} ×", _middle(found), lacking)))
 
 
-def at_share(merged: float, *lone: Took) -> float:
-    """What a chunk would take one worker, in µs, if *merged* of its chunks were: along the line through two loads of it."""
-    one, other = sorted(lone, key=lambda each: abs(each.merged - merged))
-    if abs(one.merged - other.merged) < _APART:
-        return one.chunk_us
-    slope_us = (other.chunk_us - one.chunk_us) / (other.merged - one.merged)
-    return max(min(one.chunk_us, other.chunk_us) / 2, one.chunk_us + slope_us * (merged - one.merged))
+def at_share(merged: float, alone: Sequence[Took]) -> float:
+    """What a chunk would take one worker, in µs, if *merged* of its chunks were: by least squares of its loads."""
+    shares, costs = [each.merged for each in alone], [each.chunk_us for each in alone]
+    if max(shares) - min(shares) < _APART:
+        return statistics.median(costs)
+    line = statistics.linear_regression(shares, costs)
+    return max(min(costs) / 2, line.intercept + line.slope * merged)
 
 
 def _middle(found: Sequence[Sequence[Took]]) -> str:

@@ -43,8 +43,8 @@ IN_MEMORY = 16_384
 """Values of one metric in memory; more go to a file."""
 BUDGET = 4_000_000
 """Elements of a list metric with exact values, over all reducers together."""
-WHOLE = 1 << 19
-"""Values of a metric that are put together in memory (4 MB); of more, ranks are found in passes over their files."""
+WHOLE = 1 << 21
+"""Values of a metric that are put together in memory (16 MB), which is sooner; of more, ranks are found in passes."""
 GROWTH = math.log(1.002)
 _BLOCK = 65_536
 """Values that are read together."""
