@@ -100,6 +100,8 @@ def service(folder: Path, **variables: str) -> Iterator[Running]:
         try:
             yield Running(process, process.stdout.readline().split()[-1], token)
         finally:
+            if process.poll() is not None:
+                print(f"service.py: the service has ended with {process.returncode}", file=sys.stderr)
             process.terminate()
             process.wait(60)
 

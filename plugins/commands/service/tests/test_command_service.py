@@ -7,7 +7,9 @@ import json
 import os
 import signal
 import tarfile
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import aiohttp
 import aiohttp.web
 import aiperf_command_service.child
 import aiperf_command_service.keeper
+import msgspec
 import pytest
 from aiperf import ConfigError, UsageError
 from aiperf.sdk.configuration import Option, OptionValue
@@ -28,6 +31,7 @@ from aiperf_command_service.document import DOCUMENT
 from aiperf_command_service.keeper import size_of
 from aiperf_command_service.messages import Ask, Fault, Found
 from aiperf_command_service.options import ServiceOptions
+from aiperf_command_service.ready import Ready
 from aiperf_command_service.relay import Relay
 from aiperf_command_service.routes import PUBLIC, TokenGuard
 from aiperf_command_service.types import TYPES
@@ -218,6 +222,65 @@ def test_a_run_from_its_post_to_its_archive(tmp_path: Path, service: Any) -> Non
     asyncio.run(scenario())
 
 
+@asynccontextmanager
+async def waiting(folder: Path, **variables: str) -> AsyncIterator[Ready]:
+    """A program that waits for a run, in *folder*."""
+    surroundings = {**environment({}), "PYTHONPATH": str(folder), **variables}
+    with ThreadPoolExecutor(1) as launcher:
+        ready = Ready(launcher, lambda: (surroundings, folder), [])
+        await ready.prepare()
+        try:
+            yield ready
+        finally:
+            ready.close()
+
+
+def test_a_program_that_waits_checks_files_and_becomes_a_run(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with waiting(tmp_path) as ready:
+            answers = [await ready.check(Ask(str(tmp_path / "r"), content=content)) for content in (b"benchmark: [", b"a: 1")]
+            assert all(answer is not None and msgspec.json.decode(answer, type=Found).faults for answer in answers)
+            program = await ready.taken(["config", "--nothing"], {**environment({}), "ONLY": "this"})
+            assert program is not None and await ready.taken([], {}) is None and await ready.check(Ask("")) is None
+            out, _ = await asyncio.to_thread(program.communicate)
+            assert program.returncode == 2 and b"--nothing" in out, out
+
+    asyncio.run(scenario())
+
+
+def test_a_program_that_waits_begins_anew_when_something_was_installed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with waiting(tmp_path) as ready:
+            await ready.check(Ask(str(tmp_path / "r"), content=b"a: 1"))
+            (tmp_path / "sitecustomize.py").write_text("print('installed')")
+            program = await ready.taken(["--version"], environment({}))
+            assert program is not None
+            out, _ = await asyncio.to_thread(program.communicate)
+            assert program.returncode == 0 and out.startswith(b"installed\n"), out
+
+    asyncio.run(scenario())
+
+
+def test_a_check_beyond_its_bounds_is_told_and_the_next_one_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with waiting(tmp_path) as ready:
+            at_first = ready._waiting
+            assert at_first is not None
+            os.kill(at_first.process.pid, signal.SIGKILL)
+            assert await ready.check(Ask("")) is None and ready._waiting is None
+            await ready.prepare()
+            assert ready._waiting is not None
+            ready._waiting.process.send_signal(signal.SIGSTOP)
+            monkeypatch.setattr("aiperf_command_service.ready.CHECK_S", 0.05)
+            with pytest.raises(TimeoutError):
+                await ready.check(Ask(""))
+            assert ready._waiting is None
+
+    asyncio.run(scenario())
+
+
 def test_metrics_of_a_run_are_read_where_its_api_compresses() -> None:
     async def metrics(request: aiohttp.web.Request) -> aiohttp.web.Response:
         response = aiohttp.web.Response(text="aiperf_up 1\n" * 1000)
@@ -389,9 +452,7 @@ def test_keys_stand_in_no_file_and_reach_the_run(tmp_path: Path, service: Any) -
 
 
 @pytest.mark.parametrize("text", ["${KEY:sekret}", "'sekret'", "Bearer sekret"])
-def test_a_key_is_replaced_with_the_variable_that_it_is_the_default_of(
-    tmp_path: Path, service: Any, text: str
-) -> None:
+def test_a_key_is_replaced_with_the_variable_that_it_is_the_default_of(tmp_path: Path, service: Any, text: str) -> None:
     async def scenario() -> None:
         async with service(tmp_path / "d", Found(label="m", secrets=["sekret"])) as served:
             status, run = await served.ask("POST", "/runs", f"apiKey: {text}".encode())

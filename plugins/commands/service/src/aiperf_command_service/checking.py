@@ -144,24 +144,32 @@ def secrets_of(values: Iterable[OptionValue]) -> set[str]:
     return {text for text in found if text}
 
 
-def _in_memory(content: bytes) -> Path:
-    """A path of these bytes, which no disk has."""
+def check_in_memory(ask: Ask) -> Found:
+    """Check the content of *ask*, which no disk has."""
     file = os.memfd_create("run")
-    with os.fdopen(os.dup(file), "wb") as out:
-        out.write(content)
-    return Path(f"/proc/self/fd/{file}")
+    try:
+        with os.fdopen(os.dup(file), "wb") as out:
+            out.write(ask.content)
+        return check(Path(f"/proc/self/fd/{file}"), ask)
+    finally:
+        os.close(file)
+
+
+def bounded(ask: Ask) -> Found:
+    """The same by a process that ends afterwards: from now on it has bounds of time and memory."""
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    try:
+        return check_in_memory(ask)
+    except MemoryError:
+        return Found([Fault(f"the file takes more than {MOST_BYTES >> 30} GiB of memory to read")])
 
 
 def main() -> int:
     ask = msgspec.json.decode(sys.stdin.buffer.read(), type=Ask)
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     answer = os.dup(1)
     os.dup2(2, 1)  # what a plugin prints is no answer
-    try:
-        found = check(_in_memory(ask.content), ask)
-    except MemoryError:
-        found = Found([Fault(f"the file takes more than {MOST_BYTES >> 30} GiB of memory to read")])
+    found = bounded(ask)
     with os.fdopen(answer, "wb") as out:
         out.write(msgspec.json.encode(found))
     return 0

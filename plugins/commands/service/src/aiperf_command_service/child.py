@@ -18,6 +18,8 @@ from typing import BinaryIO, cast
 
 from aiperf_pages.tokens import TOKEN
 
+from aiperf_command_service.ready import Ready
+
 _SERVED = re.compile(rb"the run is served on (http://\S+?)/(?:#\S*)?\s")
 _BEGUN = re.compile(rb"INFO +Phase [^\n]* started")
 _MOST_LOG_BYTES = 16 << 20
@@ -92,6 +94,15 @@ class Child:
             )  # fmt: skip
 
         return cls(await asyncio.get_running_loop().run_in_executor(launcher, begun), token, log)
+
+    @classmethod
+    async def of_ready(
+        cls, ready: Ready, file: Path, results: Path, log: Path, variables: Mapping[str, str]
+    ) -> Child | None:  # fmt: skip
+        """The program that waits for a run, which is this one from now on; None where none waits."""
+        token = secrets.token_urlsafe(24)
+        process = await ready.taken(words(file, results), {**variables, TOKEN: token})
+        return None if process is None else cls(process, token, log)
 
     def interrupt(self) -> None:
         """Do as Ctrl-C does: the first stops the run with its results, the second cancels it."""

@@ -133,9 +133,13 @@ class Keeper:
                     self._tidy()
                 else:
                     self._come.clear()
+                    if self.intake.ready is not None:
+                        await self.intake.ready.prepare()
                     await self._come.wait()
         finally:
             self._works = False
+            if self.intake.ready is not None:
+                self.intake.ready.close()
             if self.child is not None:
                 self.child.kill()
 
@@ -152,7 +156,9 @@ class Keeper:
         variables = {**self.intake.variables, **held}
         self._save(entry)
         try:
-            self.child = await Child.begin(self._launcher, file, results, log_file, variables, self.intake.where)
+            ready = self.intake.ready
+            child = None if ready is None else await Child.of_ready(ready, file, results, log_file, variables)
+            self.child = child or await Child.begin(self._launcher, file, results, log_file, variables, self.intake.where)
         except OSError as error:
             entry.state, entry.reason = FAILED, f"it can't be started: {error.strerror or error}"
         else:

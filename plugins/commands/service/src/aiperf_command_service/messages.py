@@ -1,6 +1,8 @@
-"""What the service asks the process that checks a file, and its answer."""
+"""What the service asks the processes that check files and become runs, and their answers."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -39,4 +41,19 @@ class Found(Struct, omit_defaults=True):
     secrets: list[str] = []
 
 
-__all__ = ["Ask", "Fault", "Found"]
+class Check(Struct, tag=True):
+    """Answered by a line: a :class:`Found`, or nothing where the check was ended by its bounds."""
+
+    ask: Ask
+
+
+class Begin(Struct, tag=True):
+    """Be the program of a run, with these words and this environment.  There is no answer."""
+
+    words: list[str]
+    variables: dict[str, str]
+
+
+Order: TypeAlias = Check | Begin
+
+__all__ = ["Ask", "Begin", "Check", "Fault", "Found", "Order"]

@@ -14,13 +14,16 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp import web
 from aiperf import ConfigError
+from aiperf.parts.processes import ask_for_short_slices, set_session_nice
 from aiperf_pages.guard import Guard, Refusal
 from aiperf_pages.ports import address_of, listen
 from aiperf_pages.server import Doors, Server
 
-from aiperf_command_service.book import ENDED, Book
+from aiperf_command_service.book import ENDED, Book, Entry
+from aiperf_command_service.child import words
 from aiperf_command_service.intake import Faulty, Limits
 from aiperf_command_service.keeper import Keeper
+from aiperf_command_service.ready import Ready
 from aiperf_command_service.routes import PROBES, PROBLEM, ServiceRoutes, TokenGuard, as_problem
 
 _NICE = 5
@@ -43,7 +46,13 @@ async def serve(
     launcher = ThreadPoolExecutor(1)
     launcher.submit(threading.get_ident).result()  # it begins now, with the priority that runs have
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+    ask_for_short_slices()  # who has only few of a core's leaves it sooner
+    set_session_nice(os.getpid(), _NICE)  # where it leads one, as the only program of a system's unit or a container does
     keeper, ended = Keeper(book, limits, launcher), asyncio.Event()
+    if file is None:  # the operator's own run begins at once
+        following = Entry("the-run-that-comes-next-", 0, "", [])  # an id as long as others
+        own = words(book.file(following), book.results(following))
+        keeper.intake.ready = Ready(launcher, lambda: (keeper.intake.variables, keeper.intake.where), own)
     loop = asyncio.get_running_loop()
 
     def signalled() -> None:
