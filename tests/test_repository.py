@@ -37,7 +37,7 @@ DOORS = ("aiperf", "aiperf.results", "aiperf.testing")
 """What a plugin may import, beside the modules of ``aiperf.sdk`` and, for parts of the program, of ``aiperf.parts``."""
 TOP = "(top)"
 ROOMS = (
-    TOP, "sdk", "registry", "processes", "rundir", "planning", "prepare", "worker", "run", "study", "cli", "parts",
+    TOP, "sdk", "registry", "processes", "rundir", "planning", "prepare", "worker", "sites", "run", "study", "cli", "parts",
 )  # fmt: skip
 """The kernel's rooms, ground floor first."""
 REDUCER = ROOT / "plugins" / "reducers" / "columns" / "src" / "aiperf_reducer_columns"

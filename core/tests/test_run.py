@@ -36,14 +36,13 @@ class Family:
         self.reducers = [Child("reducer", 0, Process())]
         self.released: list[int] = []
         self.of = {"worker": self.workers, "reducer": self.reducers}
-        self.shared = self
 
     @property
     def all(self) -> list[Child]:
         return [*self.workers, *self.reducers]
 
-    def release(self, worker: int, phase: PhasePlan) -> None:
-        self.released.append(worker)
+    def release(self, child: Child, phase: PhasePlan) -> None:
+        self.released.append(child.index)
 
     def restart(self, child: Child) -> None:
         self.of[child.role][child.index] = Child(child.role, child.index, Process())

@@ -28,7 +28,8 @@ _WHERE = {
     "sdk.exporter": "Artifact BatchExporter DatasetExporter Exporter SummaryExporter Target atomic",
     "sdk.summary": "Measurement Result Summary", "sdk.draws": "normal uniform uniforms",
     "sdk.schedule": "Schedule ScheduleContext SessionStarts", "sdk.driver": "Driver DriverContext Session",
-    "sdk.engine": "Shard ShardEngine ShardStart", "sdk.plan": "PhasePlan Plan", "sdk.options": "Options option",
+    "sdk.engine": "Shard ShardEngine ShardStart SiteEngine SiteStart", "sdk.plan": "PhasePlan Plan",
+    "sdk.options": "Options option",
     "sdk.hooks": "hookimpl hookspec", "sdk.command": "Command", "sdk.definition": "Definition Readings",
     "sdk.url_strategy": "UrlStrategy", "sdk.plot": "Axis Figure Plot PlotRun PlotSeries",
     "sdk.verdict": "Evidence Finding FindingLevel Verdict", "processes.local": "LocalProcess", "cli.from_code": "Run profile",
@@ -49,9 +50,10 @@ __all__ = [
     "MetricDeclaration", "MetricFamily", "Needs", "Options", "Over", "Part", "PerRequestMetric", "PhasePlan",
     "Plan", "Plot", "PlotRun", "PlotSeries", "PluginError", "Point", "Ragged", "RawValues", "Reading", "Readings",
     "RecordBatch", "RequestView", "Result", "Run", "RunMetric", "Schedule", "ScheduleContext", "SeriesDeclaration",
-    "SeriesKind", "SeriesTable", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink", "Snapshot",
-    "Step", "Summary", "SummaryExporter", "Target", "TelemetryContext", "TelemetrySource", "TelemetryTarget", "TlsPlan",
-    "Tokenizer", "TokenizerSource", "Totals", "Transport", "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy",
+    "SeriesKind", "SeriesTable", "Session", "SessionStarts", "Shape", "Shard", "ShardEngine", "ShardStart", "Sink",
+    "SiteEngine", "SiteStart", "Snapshot", "Step", "Summary", "SummaryExporter", "Target", "TelemetryContext",
+    "TelemetrySource", "TelemetryTarget", "TlsPlan", "Tokenizer", "TokenizerSource", "Totals", "Transport",
+    "TransportSettings", "Turn", "Ui", "Unit", "UrlStrategy",
     "UsageError", "Verdict", "__version__", "atomic", "hookimpl", "hookspec", "in_band_error", "integers", "normal", "option",
     "profile", "ragged", "sweep", "tls_context", "uniform", "uniforms", "unreadable",
 ]  # fmt: skip
@@ -71,7 +73,7 @@ if TYPE_CHECKING:
     from aiperf.sdk.draws import normal, uniform, uniforms
     from aiperf.sdk.driver import Driver, DriverContext, Session
     from aiperf.sdk.endpoint import Capabilities, Endpoint, in_band_error, unreadable
-    from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
+    from aiperf.sdk.engine import Shard, ShardEngine, ShardStart, SiteEngine, SiteStart
     from aiperf.sdk.exporter import Artifact, BatchExporter, DatasetExporter, Exporter, SummaryExporter, Target, atomic
     from aiperf.sdk.fetch import Fetched, FetchError
     from aiperf.sdk.grader import Case, Grade, Grader

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from aiperf import __version__
 from aiperf.errors import AiperfError, PluginError, UnknownPlugin
 from aiperf.foreign import SAMPLER
-from aiperf.planning import addresses, config_sections, outputs, processes, sources, target
+from aiperf.planning import addresses, config_sections, outputs, processes, sites, sources, target
 from aiperf.planning.load_checks import check_drivers
 from aiperf.planning.phases import named_plugins, phases
 from aiperf.planning.problems import Draft, Settings
@@ -41,12 +41,14 @@ _MISSING = PluginRef("", "", "", "", "")
 
 
 class Parts(NamedTuple):
-    """What a plan is made of, once nothing in the settings contradicts another thing.  counts: of workers and of reducers."""
+    """What a plan is made of, once nothing in the settings contradicts another thing.  counts: of workers and of reducers.
+    sites: their names."""
 
     source: Source
     sampling: str
     tokenizer_name: str | None
     counts: tuple[int, int]
+    sites: tuple[str, ...]
     phases: tuple[PhasePlan, ...]
     target: TargetPlan
     output: OutputPlan
@@ -89,8 +91,12 @@ def validated(draft: Draft) -> Parts:
     engine = draft.chosen("engines", draft.kernel.engine, "engine")
     base_urls, weights = addresses.base_urls(draft, choice)
     transport = addresses.transport(draft, choice, base_urls)
+    at = sites.site_names(draft, engine)
+    sites.check(draft, at, planned)
     in_chunks = draft.kernel.streaming and choice.can.streaming and choice.can.produces_tokens
-    workers, reducers = processes.counts(draft, engine, planned, transport, dataset=source.dataset, streaming=in_chunks)
+    workers, reducers = processes.counts(
+        draft, engine, planned, transport, dataset=source.dataset, streaming=in_chunks, sites=len(at)
+    )
     strategy = target.url_strategy(draft, weights, workers)
     plugins = _plugins(
         draft, choice, source, planned, tokenizer=tokenizer, engine=engine, strategy=strategy, transport=transport or _MISSING
@@ -109,7 +115,7 @@ def validated(draft: Draft) -> Parts:
     target.check_chat_template(draft, choice)
     output = outputs.output_plan(draft, choice, planned[-1])
     draft.refuse_if_any()
-    return Parts(source, sampling, tokenizer_name, (workers, reducers), planned, requests, output, plugins, secrets)
+    return Parts(source, sampling, tokenizer_name, (workers, reducers), at, planned, requests, output, plugins, secrets)
 
 
 def assembled(draft: Draft, parts: Parts) -> Plan:
@@ -119,7 +125,7 @@ def assembled(draft: Draft, parts: Parts) -> Plan:
     run = RunPlan(
         run_id=os.urandom(6).hex(), version=__version__,
         seed=int.from_bytes(os.urandom(8), "big") >> 1 if kernel.random_seed is None else kernel.random_seed,
-        seeded=kernel.random_seed is not None, command=settings.command, workers=workers, reducers=reducers,
+        seeded=kernel.random_seed is not None, command=settings.command, workers=workers, reducers=reducers, sites=parts.sites,
         verbose=kernel.verbose or kernel.extra_verbose, log_level=settings.log_level,
     )  # fmt: skip
     data = DataPlan(

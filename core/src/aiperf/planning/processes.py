@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any
 
 from aiperf import environment
@@ -29,10 +30,10 @@ from aiperf.sdk.plan import PhasePlan
 
 def counts(
     draft: Draft, engine: PluginRef | None, phases: tuple[PhasePlan, ...], transport: PluginRef | None = None, *,
-    dataset: PluginRef | None = None, streaming: bool = False,
+    dataset: PluginRef | None = None, streaming: bool = False, sites: int = 0,
 ) -> tuple[int, int]:  # fmt: skip
     """Workers and reducers.  One worker runs limits that workers without shared memory can't count together, and a transport
-    with the capability ``one_worker``.
+    with the capability ``one_worker``.  Each of *sites* has as many of both.
 
     *dataset*: whose options say how long answers are.  *streaming*: whether these come in chunks.
     A fixed schedule has one worker: its rate is unknown until the trace is read.
@@ -42,6 +43,8 @@ def counts(
     workers, reducers = 1, 1
     with draft.collected():
         workers, reducers = _from_load(draft.kernel, phases, expected := highest(loads))
+        if sites:
+            workers, reducers = _at_sites(draft, sites, workers, reducers)
         _told(draft, workers, reducers, expected)
     if transport is not None and draft.registry.descriptor("transports", transport.name).capabilities.get("one_worker"):
         for field in ("workers", "workers_max"):
@@ -49,7 +52,9 @@ def counts(
                 flag, why = draft.flag(field), f"the transport {transport.name!r} has one worker"
                 draft.refuse(f"{flag} {getattr(draft.kernel, field)} is not possible: {why}", f"use {flag} 1")
         return 1, 1
-    if engine is None or workers == 1 or draft.registry.descriptor("engines", engine.name).capabilities.get("shares_memory"):
+    if sites or engine is None or workers == 1:
+        return workers, reducers
+    if draft.registry.descriptor("engines", engine.name).capabilities.get("shares_memory"):
         return workers, reducers
     together = [phase.name for phase in phases if not phase.paced or phase.concurrency or phase.prefill_concurrency]
     if not together:
@@ -73,6 +78,20 @@ def _answer_tokens(draft: Draft, dataset: PluginRef) -> float | None:
     with isolated(dataset, draft.warn):
         return options.expected_answer_tokens
     return None
+
+
+def _at_sites(draft: Draft, sites: int, workers: int, reducers: int) -> tuple[int, int]:
+    """Workers and reducers of all sites together: what the load needs, or was asked for, as many at each site."""
+    for field in ("workers", "workers_max"):
+        most = getattr(draft.kernel, field) if draft.typed(field) else None
+        if most is not None and (most < sites or (field == "workers" and most % sites)):
+            flag = draft.flag(field)
+            draft.refuse(f"{flag} {most} can't be divided among {sites} sites", f"use {flag} {-(-most // sites) * sites}")
+    most = draft.kernel.workers_max
+    workers = -(-workers // sites) * sites
+    if most is not None and sites <= most < workers:
+        workers = most // sites * sites
+    return workers, min(workers, -(-reducers // sites) * sites)
 
 
 def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan], load: ExpectedLoad) -> tuple[int, int]:
@@ -163,11 +182,25 @@ def unfit(display: Mapping[str, Any]) -> str:
     return ""
 
 
+def _is_loopback(host: str) -> bool:
+    """Whether only programs of this machine reach the host's ports."""
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
 def check(draft: Draft) -> None:
     """Refuse contradictory options of channels, and bad environment variables."""
     kernel = draft.kernel
     draft.exclusive("workers", "workers_max", "one is the number of workers, the other its upper bound")
     draft.exclusive("zmq_host", "zmq_ipc_path", "control messages go one way or the other")
+    if kernel.zmq_host is not None and kernel.zmq_ipc_path is None and not _is_loopback(kernel.zmq_host):
+        why = "whoever reached the port could steer the run, and read its API key"
+        draft.refuse(
+            f"{draft.flag('zmq_host')} {kernel.zmq_host} is not this machine's loopback: {why}",
+            "use 127.0.0.1; workers on other machines are sites (--engine), and what they say is encrypted",
+        )
     if kernel.as_json and not kernel.dry_run:
         draft.refuse_alone(draft.flag("as_json"), "--dry-run", "a run writes its results as JSON to a file")
     ipc = kernel.zmq_ipc_path

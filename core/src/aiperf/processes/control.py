@@ -247,6 +247,10 @@ class _End:
         self._socket = self._context.socket(kind)
         self._socket.setsockopt(zmq.LINGER, linger_ms)
 
+    def wake(self, poller: zmq.Poller) -> None:
+        """Let the poller wake up for messages."""
+        poller.register(self._socket, zmq.POLLIN)
+
     def close(self) -> None:
         self._socket.close()
         self._context.term()

@@ -113,6 +113,13 @@ class LocalProcess(Shard):
         except subprocess.TimeoutExpired:
             return None
 
+    def give(self, data: bytes) -> None:
+        """Write some bytes to its standard input, which stays open."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):  # it has ended
+                self._process.stdin.write(data)
+                self._process.stdin.flush()
+
     def let_go(self) -> None:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -22,21 +23,26 @@ from aiperf.sdk.reducer import Ended, Live
 from aiperf.sdk.snapshot import VerdictSoFar
 from aiperf.worker.shared import Shared
 
+if TYPE_CHECKING:
+    from aiperf.run.site_switchboard import SiteSwitchboard
+    from aiperf.sites.remote import RemoteSites, SiteChild
+
 log = logging.getLogger(__name__)
 
 POLL_MS = 100
 """How long the parent waits for a message before it looks around."""
 _RESTARTS = 3
 """How many workers, and how many reducers, are replaced in a run."""
+_LEAD_NS = 3_000_000
 _PHASES = 2
 """Phases that the workers of a plan can share at least: warmup and profiling, where the next plan has both."""
 
 
 class Child:
-    """One process, known to the control channel as *identity* (``worker-0``)."""
+    """One process, known to the control channel as *identity* (``worker-0``).  away: the *process* of a site, None here."""
 
-    def __init__(self, role: str, index: int, process: Shard) -> None:
-        self.role, self.index, self.process = role, index, process
+    def __init__(self, role: str, index: int, process: Shard, away: SiteChild | None = None) -> None:
+        self.role, self.index, self.process, self.away = role, index, process, away
         self.identity = f"{role}-{index}"
         self.up = self.ready = self.released = False
 
@@ -45,8 +51,13 @@ class Child:
         """Whether it still has to do with the plan."""
         return not self.released and self.process.poll() is None
 
+    @property
+    def lost(self) -> bool:
+        """Whether its whole site is."""
+        return self.away is not None and self.away.site.lost is not None
+
     def fate(self) -> str:
-        return local.fate(self.process.poll())
+        return local.fate(self.process.poll()) + ("" if self.away is None else f" at the site {self.away.site.name}")
 
 
 class Children:
@@ -54,20 +65,23 @@ class Children:
 
     of: the processes of each role; those behind the plan's number wait for a plan with more.  replaceable: whether another
     worker can go on where a dead one stood.  local: whether workers are plain processes of this one.  *kept*: another plan
-    may follow.
+    may follow.  *sites*: those of the run, None without; workers and reducers are there, until :meth:`come_home`.
 
-    Reducers are processes of this machine; where workers are, the plan's engine decides.
+    Without sites reducers are processes of this machine; where workers are, the plan's engine decides.
 
     Raises:
         AiperfError: The engine can't be used.
     """
 
-    def __init__(self, plan: Plan, address: str, journal: Path, log_file: Path, *, kept: bool = False) -> None:
-        self._address = address
-        ref = plan.plugins.engine
+    def __init__(
+        self, plan: Plan, address: str, journal: Path, log_file: Path, *, kept: bool = False, sites: RemoteSites | None = None
+    ) -> None:  # fmt: skip
+        self._address, self._sites, self._home = address, sites, sites is None
+        ref = None if sites is not None else plan.plugins.engine
         self._engine: ShardEngine = local.Local() if ref is None else made(ref, plan.plugins.options_of(ref))
         self._engine_name = "the local engine" if ref is None else str(ref)
-        self.replaceable, self.local = self._engine.shares_memory, type(self._engine) is local.Local
+        self.replaceable = self._engine.shares_memory
+        self.local = sites is None and type(self._engine) is local.Local
         self.shared = Shared(max(_PHASES, len(plan.load.phases)), several=kept or plan.run.workers > 1)
         self.of: dict[str, list[Child]] = {"worker": [], "reducer": []}
         self.begin(plan, journal, log_file)
@@ -99,6 +113,8 @@ class Children:
         return [*self.workers, *self.reducers]
 
     def _started(self, role: str, index: int) -> Child:
+        if self._sites is not None and not self._home:
+            return _away(role, index, self._sites.child(role, index))
         if role == "reducer":
             command = local.module_command("aiperf.run.reducer_process", self._address, index)
             return Child(role, index, local.LocalProcess(command, self._log_file))
@@ -109,7 +125,33 @@ class Children:
 
     def restart(self, child: Child) -> None:
         """Start a process in the place of one that died: a reducer goes on from its columns, a worker from its standing."""
-        self.of[child.role][child.index] = self._started(child.role, child.index)
+        if self._sites is not None and not self._home:
+            again = _away(child.role, child.index, self._sites.restarted(child.role, child.index))
+        else:
+            again = self._started(child.role, child.index)
+        self.of[child.role][child.index] = again
+
+    def release(self, child: Child, phase: PhasePlan) -> None:
+        """Give back what a dead worker held of the phase's limits; a site does so itself."""
+        if self._sites is None:
+            self.shared.release(child.index, phase)
+
+    def requests(self) -> dict[int, int]:
+        """How many requests each worker has sent, as far as that is known."""
+        if self._sites is not None:
+            return self._sites.requests()
+        return self.shared.requests() if self.replaceable else {}
+
+    def come_home(self) -> None:
+        """The sites are over: reducers of this machine take the columns that came, and go on from them."""
+        self._home = True
+        for child in self.reducers:
+            self.restart(child)
+
+    @property
+    def lead_ns(self) -> int:
+        """A phase begins so long after the message that says so: every worker has it by then."""
+        return _LEAD_NS if self._sites is None else self._sites.lead_ns
 
     def let_go(self) -> None:
         """Close every standard input: the processes end by themselves."""
@@ -129,6 +171,10 @@ class Children:
                 child.process.kill()
         self._engine.close()
         self.shared.close()
+
+
+def _away(role: str, index: int, process: SiteChild) -> Child:
+    return Child(role, index, process, process)
 
 
 def counts(plan: Plan) -> dict[str, int]:
@@ -159,7 +205,9 @@ class Mailbox:
     """
     # More than 20 attributes: each is what messages of one kind told, for who waits for it.
 
-    def __init__(self, board: control.Switchboard, children: Children, outcome: Outcome, artifacts: Path) -> None:
+    def __init__(
+        self, board: control.Switchboard | SiteSwitchboard, children: Children, outcome: Outcome, artifacts: Path
+    ) -> None:  # fmt: skip
         self._board, self.children, self._outcome, self._artifacts = board, children, outcome, artifacts
         self._restarts = 0
         self.counters: dict[int, control.Counters] = {}
@@ -266,6 +314,7 @@ class Mailbox:
 
     def watch_workers(self, phase: PhasePlan) -> None:
         """Replace workers that died in the phase."""
+        self.lose_sites()
         for child in list(self.children.workers):
             if child.index not in self.ended and child.process.poll() is not None:
                 while self.receive(0):  # its last messages may still be under way
@@ -280,7 +329,7 @@ class Mailbox:
             AiperfError: Too many died.
         """
         for child in list(self.children.reducers):
-            if child.process.poll() is None:
+            if child.process.poll() is None or child.lost:
                 continue
             if self._restarts >= _RESTARTS:
                 hint = f"make the report with: aiperf report {self._artifacts}"
@@ -288,6 +337,15 @@ class Mailbox:
             self._restarts += 1
             log.warning("%s %s; another one goes on from what it had written", child.identity, child.fate())
             self.children.restart(child)
+
+    def lose_sites(self) -> None:
+        """Where a site is lost, the run goes on to its end without it, and is incomplete."""
+        lost = {child.index: child.away.site for child in self.children.workers if child.away is not None and child.lost}
+        for site in dict.fromkeys(lost[index] for index in lost if index not in self._outcome.lost):
+            self._outcome.warn(site.sentence)
+            self._outcome.incomplete = self._outcome.incomplete or site.sentence
+        for shards in (self.ended, self._outcome.lost, self._outcome.died):
+            shards.update(lost)
 
     def _replace(self, child: Child, phase: PhasePlan) -> None:
         """Start a worker in the place of one that died, and give back what that one took of the limits.
@@ -297,7 +355,7 @@ class Mailbox:
         """
         outcome = self._outcome
         outcome.died.add(child.index)
-        self.children.shared.release(child.index, phase)
+        self.children.release(child, phase)
         death = f"worker {child.index} {child.fate()}; what it had in flight is counted as unfinished"
         if outcome.replaced >= _RESTARTS or outcome.signals.count or outcome.incomplete or not self.children.replaceable:
             outcome.lost.add(child.index)

@@ -21,10 +21,12 @@ from aiperf.run.children import Children, counts
 from aiperf.run.companions import Resting
 from aiperf.run.start import Directories, switchboard
 from aiperf.run.watchers import Watchers
-from aiperf.sdk.plan import Plan, Secrets
+from aiperf.sdk.plan import Plan, RunClock, Secrets
 
 if TYPE_CHECKING:
     from aiperf.run.measured import Measured
+    from aiperf.run.site_switchboard import SiteSwitchboard
+    from aiperf.sites.remote import RemoteSites
 
 _END_S = 2.0
 _RELEASE_S = 10.0
@@ -58,6 +60,7 @@ class Fleet:
 
     kept: as given.  resting: whether no plan is under way, and processes wait for the next one.  keeps: whether those of the
     plan will.  prepare, last_message: the first and the last message of a plan to each of its processes.
+    sites: of a run that has some, while it goes on.
     companions: those that wait.  watchers: displays and live views of all plans; they end with :meth:`close`.
 
     A study runs its plans so, between them nothing of a plan but what :meth:`settle` waits for::
@@ -69,8 +72,9 @@ class Fleet:
         fleet.finish_files()  # behind the last one
     """
 
-    board: control.Switchboard
+    board: control.Switchboard | SiteSwitchboard
     children: Children
+    sites: RemoteSites | None = None
 
     def __init__(self, *, kept: bool = False) -> None:
         self.kept = kept
@@ -117,8 +121,8 @@ class Fleet:
                 put_off.measured.close()
         logs.scrub_output(secret_texts)
 
-    def begin(self, plan: Plan, kernel: KernelOptions, directories: Directories) -> None:
-        """Make channel and processes ready for the plan.
+    def begin(self, plan: Plan, kernel: KernelOptions, directories: Directories, clock: RunClock) -> None:
+        """Make channel and processes ready for the plan.  *clock*: of the run.
 
         Raises:
             AiperfError: The channel or the engine can't be used.
@@ -128,13 +132,27 @@ class Fleet:
             self._await_released()
             self.children.begin(plan, *paths)
         else:
-            self.board = self._stack.enter_context(switchboard(kernel.zmq_host, kernel.zmq_ipc_path))
-            self.children = Children(plan, self.board.address, *paths, kept=self.kept)
+            board = self._stack.enter_context(switchboard(kernel.zmq_host, kernel.zmq_ipc_path))
+            self.board, self.sites = board, None
+            if plan.run.sites:
+                from aiperf.run.site_switchboard import SiteSwitchboard, started
+
+                self.sites = started(plan, clock, *paths)
+                self._stack.callback(self.sites.close)
+                self.board = SiteSwitchboard(board, self.sites)
+            self.children = Children(plan, board.address, *paths, kept=self.kept, sites=self.sites)
             self._stack.callback(self.children.end, _END_S)
         self.resting = False
         self.keeps = again = self.kept and self.children.local
         self.prepare = control.Prepare(str(directories.journal), str(directories.log_file) if again else "")
         self.last_message = control.Release() if again else control.Exit()
+
+    def come_home(self) -> None:
+        """The sites are over: what is left of the plan is done on this machine."""
+        if isinstance(self.board, control.Switchboard):
+            return
+        self.board.come_home()
+        self.children.come_home()
 
     def _await_released(self) -> None:
         """Wait until every process has dropped the plan before; one that does not is replaced."""

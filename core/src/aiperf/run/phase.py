@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 
 _ASK_S = 1.6
 """Reducers are asked so long before a line of progress: the next snapshot has their numbers, the one behind it the verdict."""
-_LEAD_NS = 3_000_000
-"""From the message that begins a phase to its start: every worker has it by then."""
 _CANCEL_DRAIN_NS = 5 * NS_PER_S
 """Longest time for requests in flight to finish after a signal."""
 
@@ -66,7 +64,7 @@ class Phase:
         mailbox.begin_phase(self._outcome.lost)
         self._run.reach.begin()
         self._run.companions.each(lambda each: each.phase_begins(phase))
-        self._start_ns = monotonic_ns() + _LEAD_NS
+        self._start_ns = monotonic_ns() + mailbox.children.lead_ns
         self._outcome.times.setdefault("begin_ns", self._start_ns)
         resume = control.Begin(phase.index, self._start_ns, resumed=True)
         self._run.showing.begin_phase(phase, self._start_ns)

@@ -34,6 +34,7 @@ from aiperf.run.place import Executed, Place, tell_closed
 from aiperf.run.progress import log_every_s
 from aiperf.run.reach import Reach
 from aiperf.run.showing import Showing, told_of_end
+from aiperf.run.site_steps import gather, supply
 from aiperf.run.start import (
     Directories,
     Interruption,
@@ -46,6 +47,7 @@ from aiperf.run.start import (
 )
 from aiperf.run.steps import Far, step, unknown, watched
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
+from aiperf.sdk.engine import SiteClock
 from aiperf.sdk.fetch import Servers
 from aiperf.sdk.live import LiveEnd
 from aiperf.sdk.plan import Plan, Secrets
@@ -197,14 +199,14 @@ class PlannedRun:
         self.place, self.plan, self.secrets, self.clock, self.settings = place, plan, secrets, clock, settings
         self.outcome, self.display, self.directories = outcome, display, directories
         self.registry, self.hooks = registry, registry.hooks()
-        fleet.begin(plan, settings.kernel, directories)
+        fleet.begin(plan, settings.kernel, directories, clock)
         self.fleet, self.children = fleet, fleet.children
         resting = fleet.companions if fleet.keeps else None
         self.companions = Companions(plan, secrets, directories.log_file, outcome.warn, outcome.blame, resting)
         self.mailbox = Mailbox(fleet.board, self.children, outcome, directories.artifacts)
         self.mailbox.announce(dict.fromkeys(self.children.of, fleet.prepare))
         self.reach, self.failing, self._looks = Reach(), Failing(), dict[str, str]()
-        self._later = False
+        self._later, self._site_clocks = False, tuple[SiteClock, ...]()
         self.haste = Haste(self.children, directories.journal)
         self.servers = Servers(plan.target, secrets.headers, self._pause)
         self.showing = Showing(self, log_every_s(settings.kernel, plan, console=outcome.console))
@@ -301,6 +303,9 @@ class PlannedRun:
         Raises:
             AiperfError: One of them died, can't run the plan, or takes too long.
         """
+        if (sites := self.fleet.sites) is not None:
+            with step(self.display, "Sending the data set to the sites") as tell:
+                supply(sites, self.plan, self._receive, tell, self.directories.log_file.parent)
         reducer_secrets = Secrets(options=self.secrets.options, texts=self.secrets.texts)  # it sends nothing
         to_reducers = control.Load(reducer_secrets, self.showing.watched, self.showing.looked, self.showing.lines_s)
         self.mailbox.announce({"worker": control.Load(self.secrets), "reducer": to_reducers})
@@ -339,17 +344,22 @@ class PlannedRun:
         outcome, children, directory = self.outcome, self.children, self.directories.journal
         if outcome.cut:
             outcome.incomplete = outcome.incomplete or outcome.signals.asked or "the run was cancelled before it was complete"
-        requests = children.shared.requests() if children.replaceable else {}
+        requests = children.requests()
         columns = {path.name: path.stat().st_size for path in numbered(directory, "columns-*.*")}
         warnings, died = tuple(outcome.warnings), tuple(sorted(outcome.died))
         hurried = outcome.signals.count > 0
-        end = RunEnd(outcome.cut, outcome.incomplete, warnings, requests, died, columns, hurried, self._looks)
+        sites, looks = self._site_clocks, self._looks
+        end = RunEnd(outcome.cut, outcome.incomplete, warnings, requests, died, columns, hurried, looks, sites)
         with contextlib.suppress(OSError):  # a full disk: the run counts as interrupted
             save_run(directory, self.plan, self.clock, end)
 
     def _reduce(self) -> None:
         self._record_end()
         self._check_dropped()
+        if (sites := self.fleet.sites) is not None:
+            self._site_clocks = gather(sites, self.children, self.mailbox, self._wait)
+            self.fleet.come_home()
+            self._record_end()
         self.mailbox.catch_up = lambda child: [control.Finish()]
         for child in self.children.reducers:
             if child.ready:
@@ -435,5 +445,5 @@ def _work(mailbox: Mailbox) -> Far:
 
 
 def _reduced(children: Children, mailbox: Mailbox) -> Far:
-    sent = sum(children.shared.requests().values()) if children.replaceable else None
+    sent = sum(children.requests().values()) or None
     return sum(live.done for live in mailbox.live.values()), sent, "requests"

@@ -9,7 +9,6 @@ import os
 import resource
 import select
 import signal
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -35,7 +34,6 @@ _LEAST_FILES = 256
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OWN_FILES = 64
 """Open files of a worker beside its connections."""
-_LONGEST_BASE = 107 - len("/aiperf-12345678/control")
 
 
 class Interruption(Exception):  # noqa: N818  # the user's wish, not an error
@@ -274,13 +272,10 @@ def switchboard(host: str | None, sockets: Path | None) -> Iterator[Switchboard]
     with contextlib.ExitStack() as stack:
         if host is not None:
             address = f"tcp://{host}:*"
-            if not host.startswith("127.") and host not in ("localhost", "::1", "[::1]"):
-                danger = "whoever reaches the port can steer the run, and read its API key"
-                log.warning("%s is not this machine's loopback: %s", host, danger)
         else:
             if sockets is not None:
                 sockets.mkdir(parents=True, exist_ok=True)
-            base = sockets or _temporary_directory()
+            base = sockets or temporary.socket_base()
             temporary.sweep(base)
             # Whoever can write to the socket can steer the run.
             address = f"ipc://{stack.enter_context(temporary.private_directory(base))}/control"
@@ -290,12 +285,6 @@ def switchboard(host: str | None, sockets: Path | None) -> Iterator[Switchboard]
             hint = "check --zmq-host or --zmq-ipc-path"
             raise ConfigError(f"control messages can't use {address}: {error.strerror or error}", hint) from error
         yield board
-
-
-def _temporary_directory() -> Path:
-    """The system's directory for temporary files; ``/tmp`` where that is too deep for a socket (unix(7): 107 bytes)."""
-    base = tempfile.gettempdir()
-    return Path(base if len(os.fsencode(base)) <= _LONGEST_BASE else "/tmp")
 
 
 def told(lines: Sequence[str], code: int) -> AiperfError:

@@ -30,6 +30,7 @@ from msgspec import Struct
 
 from aiperf.errors import BadJournal
 from aiperf.redaction import private
+from aiperf.sdk.engine import SiteClock
 from aiperf.sdk.exporter import visible
 from aiperf.sdk.plan import Plan
 from aiperf.sdk.plan import RunClock as RunClock
@@ -245,7 +246,8 @@ class RunEnd(Struct, frozen=True):
     cancelled: a signal ended the load before its last arrival had ended.  hurried: a signal came, whenever, and whoever sent it
     wants the end soon.  incomplete: why the run was cut short, None where nothing did.  requests: by shard, how many it has
     sent; absent where the run can't know.  died: shards that lost a process.  columns: size of each file of columns in bytes.
-    looks: what verdicts found when they asked the servers behind the load.
+    looks: what verdicts found when they asked the servers behind the load.  sites: of a run that had some, their clocks, and
+    which were lost.
     """
 
     cancelled: bool = False
@@ -256,6 +258,7 @@ class RunEnd(Struct, frozen=True):
     columns: dict[str, int] = {}
     hurried: bool = False
     looks: dict[str, str] = {}
+    sites: tuple[SiteClock, ...] = ()
 
 
 class _Run(Struct, frozen=True):

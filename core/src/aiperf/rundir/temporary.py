@@ -18,6 +18,7 @@ from aiperf.rundir.journal import hold
 
 _LOCKED, _UNLOCKED = "run", "new"
 _UNBORN_S = 60.0
+_LONGEST_BASE_BYTES = 107 - len("/aiperf-site-12345678/control")
 _RANDOM = re.compile(r"^aiperf-(?:.*-)?.{8}$")
 """Names of ``tempfile``: eight characters at the end."""
 
@@ -29,6 +30,12 @@ def lock(directory: Path) -> BinaryIO:
     file = hold(new)
     new.rename(directory / _LOCKED)  # it counts as left behind only with its lock
     return file
+
+
+def socket_base() -> Path:
+    """The system's directory for temporary files; ``/tmp`` where that is too deep for a socket (unix(7): 107 bytes)."""
+    base = tempfile.gettempdir()
+    return Path(base if len(os.fsencode(base)) <= _LONGEST_BASE_BYTES else "/tmp")
 
 
 @contextlib.contextmanager

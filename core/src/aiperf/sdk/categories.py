@@ -51,7 +51,7 @@ _TABLE = (
     Category("samplers", "sampler", "Order in which data set entries are used.", chosen_by=("--dataset-sampling-strategy",)),
     Category("url_strategies", "url strategy", "Which base URL a session uses.", chosen_by=("--url-strategy",)),
     Category("transports", "transport", "Ways to move bytes. Chosen by --transport.", chosen_by=("--transport",)),
-    Category("engines", "engine", "Where shards run.", base="aiperf.sdk.engine:ShardEngine"),
+    Category("engines", "engine", "Where shards run.", base="aiperf.sdk.engine:RunEngine"),
     Category("companions", "companion", "What works beside the load: sampling, waiting for a server.",
         base="aiperf.sdk.companion:Companion", every=True),
     Category("uis", "ui", "Live displays. Chosen by --ui-type.", base="aiperf.sdk.ui:Ui"),

@@ -1,13 +1,18 @@
 """The contract of engines: where the shards of a run are.
 
-An engine starts the command of a shard, watches over it and ends it; nothing more.  Shards speak to the run themselves, over
-the control channel, and write to the journal.  So an engine may put them into a container, under another user or scheduler,
-onto certain cores, but onto this machine: the run needs one clock, and the journal's directory must be
-the same.
+There are two kinds.  A :class:`ShardEngine` starts the command of each shard on this machine: in a container, under another
+user or scheduler, onto certain cores.  Such shards speak to the run themselves, over the control channel, and write to the
+journal: they have the run's clock, and its directory.
+
+A :class:`SiteEngine` starts one command for each *site*, which is another machine or another place on this one, with an aiperf
+of the same version.  It gives the command bytes on its standard input, watches it and ends it; nothing more.  The command
+starts the workers and the reducers of its site.  Plan, data set, clocks, secrets and results are the kernel's business, and go
+through a connection that the command opens.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,6 +32,23 @@ class ShardStart(Struct, frozen=True):
     command: tuple[str, ...]
     descriptors: tuple[int, ...]
     log: Path
+
+
+class SiteStart(Struct, frozen=True):
+    """What is started at a site.
+
+    index: number of the site, from 0 on.  words: for the Python interpreter of the site, behind its name.  input: bytes for the
+    standard input of the command, which stays open behind them; they hold keys, so they belong into no argument, variable,
+    file or log.  log: a file on this machine for the command's standard output and error, to be appended to.
+    address: as :meth:`SiteEngine.address` gave it.  port: of this machine's loopback, where the run listens.
+    """
+
+    index: int
+    words: tuple[str, ...]
+    input: bytes
+    log: Path
+    address: str
+    port: int
 
 
 class Shard:
@@ -50,12 +72,20 @@ class Shard:
         raise NotImplementedError(f"{type(self).__name__} must define kill()")
 
 
-class ShardEngine(WithOptions[OptionsT]):
-    """Starts shards.  options: the engine's own (None where it declares none)."""
+class RunEngine(WithOptions[OptionsT]):
+    """What both kinds have in common.  options: the engine's own (None where it declares none)."""
 
     shares_memory: ClassVar[bool] = False
-    """Whether shards inherit open descriptors, and so count limits and arrivals together.  Where they don't, what would need
-    that is run by one shard, and a shard that dies is not replaced.  The manifest's capability says the same."""
+    """Whether shards inherit open descriptors, and so count limits and arrivals together.  Where those of a ShardEngine don't,
+    what would need that is run by one shard, and a shard that dies is not replaced.  The manifest's capability says the
+    same."""
+
+    def close(self) -> None:
+        """After the last shard, or site, has ended."""
+
+
+class ShardEngine(RunEngine[OptionsT]):
+    """Starts shards on this machine."""
 
     def start(self, start: ShardStart) -> Shard:
         """Start one, and return at once; Ctrl-C on the terminal must not reach it.
@@ -65,8 +95,59 @@ class ShardEngine(WithOptions[OptionsT]):
         """
         raise NotImplementedError(f"{type(self).__name__} must define start(start)")
 
-    def close(self) -> None:
-        """After the last shard has ended."""
+
+class SiteEngine(RunEngine[OptionsT]):
+    """Starts sites.  The manifest's capability ``sites: true`` says that it is one."""
+
+    def names(self) -> Sequence[str]:
+        """What each site is called in messages and results, from its options alone; each name once.
+
+        Raises:
+            AiperfError: The options name no sites; with what to do.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define names()")
+
+    def address(self, index: int, port: int) -> str:
+        """Where a program of the site reaches *port* of this machine's loopback: ``tcp://HOST:PORT`` or ``ipc://PATH``.
+
+        The default is for sites on this machine.  What passes there is encrypted by the run.
+        """
+        return f"tcp://127.0.0.1:{port}"
+
+    def start(self, start: SiteStart) -> Shard:
+        """Start the command of a site, and return at once; Ctrl-C on the terminal must not reach it.
+
+        Raises:
+            AiperfError: It can't be started; with what to do.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define start(start)")
 
 
-__all__ = ["Shard", "ShardEngine", "ShardStart"]
+class SiteClock(Struct, frozen=True):
+    """A site of the run, and its clock.
+
+    shards: indices of its workers.  ahead_ms: how far its monotonic clock was ahead before the load; such clocks count from
+    the start of a machine, so it says nothing by itself.  within_ms: how far it may have been from that.  drift_ms: how far
+    it was from there behind the load, known to within drift_within_ms.  wall_ahead_s: how far its wall clock is ahead.  trips:
+    round trips that this is made of; trip_ms: the shortest.  lost: why the site was lost, None where it was not.
+    """
+
+    name: str
+    shards: tuple[int, ...]
+    ahead_ms: float = 0.0
+    within_ms: float = 0.0
+    drift_ms: float = 0.0
+    drift_within_ms: float = 0.0
+    wall_ahead_s: float = 0.0
+    trips: int = 0
+    trip_ms: float = 0.0
+    lost: str | None = None
+
+    @property
+    def uncertainty_ms(self) -> float:
+        """How far instants of the site may be from those of the run: in the time from the first look at the clock to the last
+        one, if it went evenly."""
+        return max(self.within_ms, abs(self.drift_ms) + self.drift_within_ms - self.within_ms)
+
+
+__all__ = ["RunEngine", "Shard", "ShardEngine", "ShardStart", "SiteClock", "SiteEngine", "SiteStart"]

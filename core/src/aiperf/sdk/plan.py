@@ -142,6 +142,8 @@ class RunPlan(Struct, frozen=True):
     configuration file.  log_level: of ``logging``; 5 is trace.  study_id: of the study (:mod:`aiperf.sdk.study`) that the run
     is a part of, "" for a run by itself.  carried_over: requests of the run before it, in a study, that were aborted and may be
     in the server's queue still.  overridden: what the scenario doesn't allow, and ``--unsafe-override`` does.
+    sites: names of the sites that have the workers and reducers, () where this machine has them.  Shard i is at site i modulo
+    their number.
     """
 
     run_id: str
@@ -157,6 +159,7 @@ class RunPlan(Struct, frozen=True):
     study_id: str = ""
     carried_over: int = 0
     overridden: tuple[Conflict, ...] = ()
+    sites: tuple[str, ...] = ()
 
 
 class TargetPlan(Struct, frozen=True):
@@ -418,11 +421,20 @@ class Plan(Struct, frozen=True):
         )  # fmt: skip
 
 
-class RunClock(Struct, frozen=True):
-    """The run's time zero on both clocks, in ns: columns count from it."""
+class RunClock(Struct, frozen=True, omit_defaults=True):
+    """The run's time zero on both clocks, in ns: columns count from it.
+
+    ahead_ns: how far the monotonic clock that stamped the journal's segments is ahead of that of the run; not 0 at a site.
+    """
 
     started_mono_ns: int
     started_wall_ns: int
+    ahead_ns: int = 0
+
+    @property
+    def journal_zero_ns(self) -> int:
+        """The run's time zero on the monotonic clock of the segments."""
+        return self.started_mono_ns + self.ahead_ns
 
 
 class Secrets(Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from aiperf.sdk.engine import SiteClock
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.scenario import ScenarioVerdict
 from aiperf.sdk.statistics import percentile
@@ -165,6 +166,7 @@ class Measurement(Struct, frozen=True):
     window_stalled_ms: of the whole run, how often the server's windows held requests up, and for how long connections waited.
     client_not_ready: requests, of all phases, that waited for their data set entry, which the client had yet to make.
     findings: of all verdicts; *reasons*, *notes* and the advice in the summary's warnings are sentences of these.
+    sites: the machines that the workers were on, None where that was this one.
     """
 
     clock: str
@@ -195,6 +197,7 @@ class Measurement(Struct, frozen=True):
     merged_first: int = 0
     first_stamp_share: float | None = None
     chunk_stamp_share: float | None = None
+    sites: tuple[SiteClock, ...] | None = None
 
 
 class DeliveredLoad(Struct, frozen=True):

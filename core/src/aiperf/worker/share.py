@@ -18,7 +18,7 @@ from aiperf.registry.hooks import Hooks
 from aiperf.registry.third_party import blamed, load, made
 from aiperf.rundir.store import Store
 from aiperf.rundir.uses import uses_of
-from aiperf.sdk.driver import ARRIVALS, SESSIONS, Driver, DriverContext
+from aiperf.sdk.driver import ARRIVALS, SESSIONS, Counter, Driver, DriverContext
 from aiperf.sdk.endpoint import drains, follows
 from aiperf.sdk.framing import event_mark
 from aiperf.sdk.plan import PhasePlan, Plan, Secrets
@@ -34,15 +34,25 @@ if TYPE_CHECKING:
 
 
 class WorkerPlace(Struct, frozen=True):
-    """The index of a worker among *workers*, and its inherited file descriptors.
+    """The index of a worker among *workers*, which are at so many *sites*, and its inherited file descriptors.
 
-    fds: of the progress table; with several workers, then four a phase: session slots, prefill slots, arrival numbers, session
-    numbers.  Empty where the engine shares no memory.
+    fds: of the progress table; with several workers on one machine, then four a phase: session slots, prefill slots, arrival
+    numbers, session numbers.  Empty where the engine shares no memory.
     """
 
     index: int
     workers: int
     fds: Sequence[int] = ()
+    sites: int = 1
+
+    @property
+    def together(self) -> int:
+        """Workers of the same site: they share its limits."""
+        return self.workers // self.sites
+
+    def numbers(self, counter: Counter) -> Counter:
+        """The numbers of this site, of those that its workers draw together."""
+        return counter if self.sites == 1 else slots.SiteCounter(counter, self.index % self.sites, self.sites)
 
 
 class Share:
@@ -79,11 +89,13 @@ class Share:
         context = DriverContext(
             phase, self.requests, slots.SlotGate(sessions, prefills if phase.prefill_concurrency is not None else None),
             loop=self.requests.loop, timer=partial(LoopTimer, self.requests.loop),
-            arrival_numbers=slots.LocalCounter(cells, ARRIVALS) if fds[2] < 0 else slots.SharedCounter(fds[2]),
-            session_numbers=slots.LocalCounter(numbers, SESSIONS) if numbers_fd < 0 else slots.SharedCounter(numbers_fd),
+            arrival_numbers=place.numbers(slots.LocalCounter(cells, ARRIVALS) if fds[2] < 0 else slots.SharedCounter(fds[2])),
+            session_numbers=place.numbers(
+                slots.LocalCounter(numbers, SESSIONS) if numbers_fd < 0 else slots.SharedCounter(numbers_fd)
+            ),
             progress=cells, due=_mapped(phase.due_file), sessions=_mapped(phase.sessions_file),
             shard=place.index, shards=place.workers, max_turns=self.requests.store.max_turns, seed=self.plan.run.seed,
-            share=None if phase.concurrency is None else -(-phase.concurrency // place.workers),
+            share=None if phase.concurrency is None else -(-phase.concurrency // place.together),
             before=self._driver, notes=self._progress.notes(), tell=self.logbook.tell,
             give_up=self.give_up, following=next(iter(self.plan.load.phases[phase.index + 1 :]), None),
         )  # fmt: skip
@@ -114,7 +126,7 @@ async def load_share(
     share = make_share(plan, secrets, directory, place, hooks, warn)
     transport = share.requests.transport
     await transport.open()
-    await transport.warm(_connections(plan, place.workers))
+    await transport.warm(_connections(plan, place.together))
     return share
 
 

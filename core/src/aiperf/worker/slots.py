@@ -23,6 +23,8 @@ from aiperf.worker.clock import NS_PER_S
 if TYPE_CHECKING:
     import asyncio
 
+    from aiperf.sdk.driver import Counter
+
 
 class LocalSlots:
     """The limit of a single worker; None limits nothing.
@@ -198,6 +200,16 @@ class SharedCounter:
 
     def next(self) -> int:
         return os.lseek(self._fd, 1, os.SEEK_CUR) - 1
+
+
+class SiteCounter:
+    """The numbers of one of several sites: every *sites*-th one, from *site* on, whoever of its workers draws it."""
+
+    def __init__(self, own: Counter, site: int, sites: int) -> None:
+        self._own, self._site, self._sites = own, site, sites
+
+    def next(self) -> int:
+        return self._site + self._own.next() * self._sites
 
 
 def make_counter_fd() -> int:

@@ -1,8 +1,10 @@
-"""The contract of engines: shards start, talk to the run, and end on request."""
+"""The contracts of engines: shards, or the commands of sites, start, talk to the run, and end on request."""
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import sys
 import tempfile
 import time
@@ -13,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from aiperf.processes import control
 from aiperf.processes.local import module_command
-from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
+from aiperf.sdk.engine import Shard, ShardEngine, ShardStart, SiteEngine, SiteStart
 
 from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
@@ -122,3 +124,129 @@ class EngineBench:
             shard.kill()
         self.engine.close()
         self._board.close()
+
+
+_SITE = "import sys; print(len(sys.stdin.readline()), 'bytes', flush=True); sys.stdin.read()"
+"""What stands for a site's program: it reads a line, and waits for the end of its input."""
+
+
+class SiteEngineContract:
+    """Subclass with an engine's class, and options that name two sites or more, which this machine can start::
+
+        class TestMineKeepsTheContract(SiteEngineContract):
+            engine = Mine
+            options = MineOptions(places=("here", "there"))
+
+    The contract starts commands in place of sites, without a run.  Whether the program of a site finds its way back to the
+    run, only a run shows.
+    """
+
+    engine: ClassVar[type[SiteEngine]]
+    options: ClassVar[Any] = None
+
+    @pytest.fixture
+    def bench(self, tmp_path: Path) -> Iterator[SiteBench]:
+        bench = SiteBench(type(self).engine(type(self).options), tmp_path)
+        try:
+            yield bench
+        finally:
+            bench.close()
+
+    def test_its_manifest_says_what_it_is(self) -> None:
+        row = check_row("engines", self.engine)
+        assert row.capabilities.get("sites") is True, "its manifest lacks capabilities: {sites: true}, so it gets no sites"
+        assert not self.engine.shares_memory, "sites share no memory: leave shares_memory false"
+
+    def test_each_site_has_a_name_of_its_own(self, bench: SiteBench) -> None:
+        names = list(bench.engine.names())
+        assert names and all(isinstance(name, str) and name for name in names), f"names gave {names!r}: give texts"
+        assert len(set(names)) == len(names), f"names gave {names!r}: two sites can't have one name"
+        assert names == list(bench.engine.names()), "names gave others when it was asked again: they depend on options alone"
+
+    def test_a_site_has_a_way_to_the_run(self, bench: SiteBench) -> None:
+        address = bench.engine.address(0, 4321)
+        assert re.fullmatch(r"tcp://\S+:\d+|ipc:///\S+", address), unlike(address, "tcp://HOST:PORT or ipc:///PATH", "give one")
+
+    def test_a_command_gets_its_input_and_ends_when_it_is_let_go(self, bench: SiteBench) -> None:
+        site = bench.start(0, _SITE)
+        bench.await_input()
+        assert bench.echo in bench.log.read_text(), "the command did not get start.input on its standard input"
+        assert site.poll() is None, "the command ended before it was let go: keep its standard input open behind start.input"
+        site.let_go()
+        site.let_go()
+        assert site.wait(_PATIENCE_S) == 0 == site.poll(), "a command that was let go did not end with its exit code, 0"
+        site.kill()
+
+    def test_the_keys_of_a_site_are_in_no_command_line_and_no_environment(self, bench: SiteBench) -> None:
+        site = bench.start(0, _SITE)
+        bench.await_input()
+        if not Path("/proc/self/environ").exists():
+            pytest.skip("this system has no /proc")
+        assert [path for path in _told_of_processes() if bench.secret in path[1]] == [], (
+            "start.input stands in a command line or an environment, which others can read: give it to standard input alone"
+        )
+        site.kill()
+        assert bench.secret not in bench.log.read_bytes(), "start.input stands in the log: write it nowhere"
+
+    def test_a_command_that_fails_says_so_in_the_log(self, bench: SiteBench) -> None:
+        site = bench.start(0, "import sys; sys.stderr.write('no luck'); sys.exit(7)")
+        assert site.wait(_PATIENCE_S) == 7, "a command that exits with 7 gave another code: wait gives its exit code"
+        said = bench.log.read_text()
+        assert said.startswith("what stood there\n"), "the log lost what stood there: append to it"
+        assert "no luck" in said, "the log lacks what the command wrote to standard error: append its output"
+
+    def test_killing_a_site_ends_no_other(self, bench: SiteBench) -> None:
+        if len(bench.engine.names()) < 2:
+            pytest.skip("its options name one site")
+        first, second = bench.start(0, _SITE), bench.start(1, _SITE)
+        bench.await_input(2)
+        first.kill()
+        assert first.poll() not in (None, 0), unlike(first.poll(), "an exit code other than 0", "kill must end the command")
+        assert second.poll() is None, unlike(second.poll(), None, "killing one site must not end another")
+        second.let_go()
+        assert second.wait(_PATIENCE_S) == 0, "the second command did not end with 0 when it was let go"
+
+
+class SiteBench:
+    """An engine of sites, and a log.  input: what its commands get; *secret* is a part of it."""
+
+    def __init__(self, engine: SiteEngine, directory: Path) -> None:
+        self.engine = engine
+        self.log = directory / "site.log"
+        self.log.write_text("what stood there\n")
+        self.secret = secrets.token_hex(16).encode()
+        self.input = b'{"secret": "%s"}\n' % self.secret
+        self._sites: list[Shard] = []
+
+    def start(self, index: int, code: str) -> Shard:
+        address = self.engine.address(index, 9)
+        self._sites.append(self.engine.start(SiteStart(index, ("-c", code), self.input, self.log, address, 9)))
+        return self._sites[-1]
+
+    @property
+    def echo(self) -> str:
+        """What a command says that has got its input."""
+        return f"{len(self.input)} bytes"
+
+    def await_input(self, count: int = 1) -> None:
+        """Wait until so many commands have got their input, or have ended."""
+        until = time.monotonic() + _PATIENCE_S
+        while self.log.read_text().count(self.echo) < count and time.monotonic() < until:
+            if all(site.poll() is not None for site in self._sites):
+                return
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        for site in self._sites:
+            site.kill()
+        self.engine.close()
+
+
+def _told_of_processes() -> Iterator[tuple[str, bytes]]:
+    """Command lines and environments of the processes of this machine that this user may read."""
+    for process in Path("/proc").iterdir():
+        for name in ("cmdline", "environ"):
+            try:
+                yield f"{process.name}/{name}", (process / name).read_bytes()
+            except OSError:  # it is no process, has ended, or is another user's
+                continue

@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiperf.errors import PluginError
+from aiperf.errors import AiperfError, PluginError
 from aiperf.registry.registry import Registry
 from aiperf.registry.third_party import load
 from aiperf.sdk.categories import singular
 from aiperf.sdk.descriptor import Descriptor, PluginRef
+from aiperf.sdk.engine import SiteEngine
 from aiperf.sdk.exporter import BatchExporter, StudyExporter, SummaryExporter, Target
 from aiperf.sdk.metric import Analysis, MetricFamily, Needs, RunMetric
 
@@ -25,6 +26,7 @@ from aiperf_testing.arrivals import ArrivalsContract
 from aiperf_testing.configurations import ConfigurationContract
 from aiperf_testing.datasets import DatasetContract
 from aiperf_testing.endpoints import EndpointContract
+from aiperf_testing.engines import ShardEngineContract, SiteEngineContract
 from aiperf_testing.exporters import BatchExporterContract, DatasetExporterContract
 from aiperf_testing.graders import GraderContract
 from aiperf_testing.hooks import HooksContract
@@ -221,6 +223,23 @@ def _starts(source: Any, options: Any) -> bool:
     return True
 
 
+def _engine(subject: Subject) -> Made:
+    own = {"engine": subject.plugin, "options": subject.options()}
+    if not issubclass(subject.plugin, SiteEngine):
+        return ShardEngineContract, own
+    return SiteEngineContract, own if _has_sites(subject.plugin, own["options"]) else own | {"options": Material()}
+
+
+def _has_sites(engine: type[SiteEngine], options: Any) -> bool:
+    """Whether the engine has sites by default; most need options that name them."""
+    if isinstance(options, Material):
+        return False
+    try:
+        return bool(engine(options).names())
+    except AiperfError:
+        return False
+
+
 def _schedule(subject: Subject) -> Made:
     return ScheduleContract, {"schedule": subject.plugin}
 
@@ -270,6 +289,7 @@ _MAKERS: Mapping[str, Callable[[Subject], Made]] = MappingProxyType(
         "graders": _grader,
         "telemetry": _telemetry,
         "tokenizers": _tokenizer,
+        "engines": _engine,
         "schedules": _schedule,
         "arrivals": _as(ArrivalsContract, "gaps"),
         "url_strategies": _as(UrlStrategyContract, "strategy"),

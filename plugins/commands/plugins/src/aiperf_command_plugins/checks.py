@@ -10,6 +10,7 @@ import msgspec
 from aiperf import AiperfError
 from aiperf.parts.hooks import Hooks
 from aiperf.parts.tools import specs, without_flags
+from aiperf.sdk.engine import SiteEngine
 from aiperf.sdk.registry import CATEGORIES, Descriptor, InstalledPlugins
 
 
@@ -47,6 +48,8 @@ def _contract(plugin: Descriptor, loaded: Any) -> Iterator[str]:
         yield f"its arguments are {loaded.arguments!r}, its manifest says {plugin.capabilities.get('arguments', '')!r}"
     elif plugin.category == "engines" and loaded.shares_memory is not plugin.capabilities.get("shares_memory", False):
         yield f"its shares_memory is {loaded.shares_memory}, its manifest says otherwise"
+    elif plugin.category == "engines" and issubclass(loaded, SiteEngine) is not plugin.capabilities.get("sites", False):
+        yield "its class has sites, or its manifest's capabilities say so, and not both"
     elif plugin.category == "exporters":
         for name, value in (("files", dict(loaded.files)), ("before_load", loaded.before_load)):
             declared = plugin.capabilities.get(name, type(value)())

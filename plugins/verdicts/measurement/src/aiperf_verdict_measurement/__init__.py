@@ -21,6 +21,10 @@ MISSING_SHARE = 0.01
 """Reads without a kernel stamp above this share are suspect."""
 UNREADABLE_SHARE = 0.01
 """Answers with events that could not be read above this share are suspect."""
+SITE_CLOCK_MS = 1.0
+"""Instants of different sites are suspect where a clock is not known better than this."""
+SITE_WALL_S = 1.0
+"""A wall clock of a site that is further off is told."""
 
 _MS = 1e-6
 
@@ -46,6 +50,7 @@ class OwnPart(Verdict[None]):
         yield from _cpu_limit(evidence)
         yield from still
         yield from _bad_stamps(evidence)
+        yield from _site_clocks(evidence)
         yield from _lost_arrivals(evidence)
         yield from _failed_connections(evidence)
         yield from _unreadable_events(evidence)
@@ -184,6 +189,27 @@ def _bad_stamps(evidence: Evidence) -> Iterator[Finding]:
         often = "once" if steps == 1 else f"{steps} times"
         sentence = f"the wall clock was set {often} during the run; reads around it carry our own stamps"
         yield _suspect("clock_step", sentence, {"clock_steps": steps})
+
+
+def _site_clocks(evidence: Evidence) -> Iterator[Finding]:
+    """What instants of different sites are worth beside each other; latencies are each site's own, and not concerned."""
+    sites = [site for site in evidence.summary.measurement.sites or () if site.trips]
+    if not sites:
+        return
+    worst = max(sites, key=lambda site: site.uncertainty_ms)
+    known = f"the clock of the site {worst.name} is known to within {worst.uncertainty_ms:.3g} ms"
+    if worst.uncertainty_ms > SITE_CLOCK_MS:
+        sentence = f"{known}: time slices and curves put instants of sites together no better; latencies are not concerned"
+        numbers: dict[str, int | float] = {"uncertainty_ms": worst.uncertainty_ms, "limit_ms": SITE_CLOCK_MS}
+        yield _suspect("site_clock", sentence, numbers, scope="time slices and curves")
+    else:
+        yield Finding("site_clock", FindingLevel.NOTE, f"{known}, the others' better")
+    for site in sites:
+        if abs(site.wall_ahead_s) > SITE_WALL_S:
+            way = "ahead of" if site.wall_ahead_s > 0 else "behind"
+            off = f"{abs(site.wall_ahead_s):,.0f} s {way}"
+            sentence = f"the wall clock of the site {site.name} is {off} this machine's, which counts"
+            yield Finding("site_wall_clock", FindingLevel.NOTE, sentence, numbers={"wall_ahead_s": site.wall_ahead_s})
 
 
 def _lost_arrivals(evidence: Evidence) -> Iterator[Finding]:

@@ -1,0 +1,86 @@
+"""The sites of a run: their names, what can't be run there, and each site's part of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from aiperf.planning.problems import Draft
+from aiperf.registry.third_party import blamed, made
+from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.engine import SiteEngine
+from aiperf.sdk.plan import ExportLevel, PhasePlan, Plan
+
+
+def site_names(draft: Draft, engine: PluginRef | None) -> tuple[str, ...]:
+    """The names of the run's sites; () where its shards are on this machine."""
+    if engine is None or not draft.registry.descriptor("engines", engine.name).capabilities.get("sites"):
+        return ()
+    plugin = draft.registry.descriptor("engines", engine.name)
+    options = draft.settings.plugins.get(engine.key)
+    if options is None and plugin.options_model is not None:
+        options = draft.registry.load_options_model(plugin)()
+    with draft.collected(draft.flag("engine")), blamed(engine, "can't name its sites"):
+        site_engine: SiteEngine = made(engine, options)
+        names = tuple(site_engine.names())
+        if len(set(names)) == len(names) and names:
+            return names
+        said = ", ".join(names) or "no site"
+        draft.refuse(f"{draft.flag('engine')} {engine.name} has {said}", "each site is named once, and there is at least one")
+    return ()
+
+
+def check(draft: Draft, names: Sequence[str], phases: Sequence[PhasePlan]) -> None:
+    """Refuse what sites can't do, and say how ceilings are divided."""
+    if not names:
+        return
+    kernel, count = draft.kernel, len(names)
+    if kernel.export_level == ExportLevel.RAW:
+        flag = draft.flag("export_level")
+        draft.refuse(f"{flag} raw is not possible with sites: the raw journal stays there", f"use {flag} records")
+    for field in ("client_cert", "client_key"):
+        if draft.given(field):
+            _refuse(draft, field, "the client's certificate stays on this machine")
+    for phase in phases:
+        for ramp, field in ((phase.concurrency_ramp_ns, "concurrency"), (phase.prefill_ramp_ns, "prefill_concurrency")):
+            if ramp is not None:
+                draft.refuse(
+                    f"a limit that rises is not possible with sites, and phase {phase.name} has one of {draft.flag(field)}",
+                    "drop the ramp, or run without sites",
+                )
+        for limit, field in ((phase.concurrency, "concurrency"), (phase.prefill_concurrency, "prefill_concurrency")):
+            if limit is not None and limit < count:
+                draft.refuse(
+                    f"{draft.flag(field)} {limit} of phase {phase.name} can't be divided among {count} sites",
+                    f"raise it to {count}, or use fewer sites",
+                )
+            elif limit is not None and count > 1:
+                sum_of = " + ".join(map(str, shares(limit, count)))
+                draft.hint(f"{draft.flag(field)} of phase {phase.name}: {limit} = {sum_of} at the sites {', '.join(names)}")
+
+
+def _refuse(draft: Draft, field: str, why: str) -> None:
+    draft.refuse(f"{draft.flag(field)} is not possible with sites: {why}", f"drop {draft.flag(field)}, or run without sites")
+
+
+def shares(limit: int, sites: int) -> tuple[int, ...]:
+    """A limit divided by largest remainder: the first sites have one more where it does not divide evenly."""
+    return tuple(limit // sites + (site < limit % sites) for site in range(sites))
+
+
+def part_of(plan: Plan, site: int) -> Plan:
+    """A site's part of the plan: its share of each limit, and no plugin that works beside the load or writes results."""
+    count = len(plan.run.sites)
+    phases = tuple(
+        replace(
+            phase,
+            concurrency=None if phase.concurrency is None else shares(phase.concurrency, count)[site],
+            prefill_concurrency=None if phase.prefill_concurrency is None else shares(phase.prefill_concurrency, count)[site],
+        )
+        for phase in plan.load.phases
+    )
+    return plan.public().replacing(
+        phases=phases, source=None, exporters=(), companions=(), live=(), telemetry=(), ui=None, engine=None, series=None,
+        configuration=None, scenario=None,
+    )  # fmt: skip

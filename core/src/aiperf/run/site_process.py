@@ -1,0 +1,281 @@
+"""A site of a run: the process that starts the workers and reducers of this machine, and speaks to the run for them.
+
+    python -P -m aiperf.run.site_process
+
+The keys of the run come on standard input, in one line; when that is closed behind it, the run is gone, or needs this site no
+more.  The shards of the site are ordinary ones, with indices of their own: they share memory, and keep a journal in a directory
+that ends with this process.  A site that hears nothing of the run for 30 s lets its requests end, and ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+from time import monotonic_ns, time_ns
+
+import msgspec
+import zmq
+from msgspec.structs import replace
+
+from aiperf import __version__
+from aiperf.errors import AiperfError
+from aiperf.processes import control, local
+from aiperf.rundir import temporary
+from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
+from aiperf.sdk.engine import Shard
+from aiperf.sdk.plan import Plan
+from aiperf.sites import messages
+from aiperf.sites.channel import SiteLine
+from aiperf.sites.files import DOWN_BYTES, FileCopy, part, sent_file
+from aiperf.sites.fitness import unfit
+from aiperf.sites.silence import SILENCE_S
+from aiperf.worker.clock import NS_PER_S
+from aiperf.worker.shared import Shared
+
+_TICK_S = 0.2
+_DRAIN_S = 5.0
+"""Longest time for requests in flight once the run is gone."""
+_END_S = 2.0
+
+
+class SiteProcess:
+    """The site, from its order to its end.  *directory*: its journal."""
+
+    def __init__(self, line: SiteLine, board: control.Switchboard, directory: Path) -> None:
+        self._line, self._board, self._directory = line, board, directory
+        self._children: dict[tuple[str, int], Shard] = {}
+        self._told: set[Shard] = set()
+        self._plan: Plan | None = None
+        self._clock = RunClock(0, 0)
+        self._order: messages.Order | None = None
+        self._shared: Shared | None = None
+        self._fds: list[int] = []
+        self._copy: FileCopy | None = None
+        self._supply: messages.Supply | None = None
+        self._phase: int | None = None
+        self._loaded: set[int] = set()
+        self._died: set[int] = set()
+        self._ticked_s = 0.0
+        self._columns: messages.Columns | None = None
+        self.over = False
+
+    def run(self) -> None:
+        """Serve until the run is over."""
+        poller = zmq.Poller()
+        poller.register(0, zmq.POLLIN)
+        self._line.wake(poller)
+        self._board.wake(poller)
+        self._line.send(messages.SiteUp(__version__))
+        while not self.over:
+            ready = dict(poller.poll(round(_TICK_S * 1000)))
+            if 0 in ready and not os.read(0, 4096):
+                return
+            while not self.over and (message := self._line.receive()) is not None:
+                self._handle(message)
+            while (said := self._board.receive(0)) is not None:
+                self._pass_on(said)
+            self._tick()
+
+    def _tick(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._ticked_s < _TICK_S:
+            return
+        self._ticked_s = now_s
+        for (role, index), process in list(self._children.items()):
+            if process not in self._told and (code := process.poll()) is not None:
+                while (said := self._board.receive(0)) is not None:  # its last messages
+                    self._pass_on(said)
+                self._told.add(process)
+                self._line.send(messages.ChildEnded(role, index, code))
+        self._tell_columns()
+        self._ask_for_files()
+        self._line.tend()
+        if now_s - self._line.heard_s > SILENCE_S:
+            print(f"site: nothing was heard of the run for {SILENCE_S:g} s", file=sys.stderr)
+            self.over = True
+
+    def _handle(self, message: messages.SiteMessage) -> None:
+        match message:
+            case messages.Trip(sent_ns):
+                self._line.send(messages.TripBack(sent_ns, monotonic_ns(), time_ns()))
+            case messages.Order():
+                self._begin(message)
+            case messages.Supply():
+                self._supply, self._copy = message, FileCopy(self._directory, DOWN_BYTES)
+                for file in message.files:
+                    self._copy.grow(file.name, file.size)
+                self._ask_for_files()
+            case messages.FilePiece() if self._copy is not None:
+                self._copy.take(message)
+                self._ask_for_files()
+            case messages.FileWanted():
+                with contextlib.suppress(FileNotFoundError):
+                    self._line.send(part(self._directory / Path(message.name).name, message))
+            case messages.ToChild(role, index, body):
+                self._deliver(role, index, control.decode(body))
+            case messages.StartChild(role, index):
+                self._start_again(role, index)
+            case messages.KillChild(role, index):
+                self._children[role, index].kill()
+            case messages.SiteEnd():
+                self.over = True
+
+    def _begin(self, order: messages.Order) -> None:
+        """Start the processes, which import while the data set is made."""
+        if (why := unfit(order.plan)) is not None:
+            self._line.send(messages.Unfit(why))
+            return
+        self._order, self._clock = order, order.clock
+        self._plan = here(order.plan, self._directory)
+        save_run(self._directory, self._plan, self._clock)
+        self._shared = Shared(len(order.plan.load.phases), several=len(order.workers) > 1)
+        for role, indices in (("worker", order.workers), ("reducer", order.reducers)):
+            for index in indices:
+                self._start(role, index)
+
+    def _start(self, role: str, index: int) -> None:
+        assert self._shared is not None, "the site has its order"
+        if role == "reducer":
+            command, fds = local.module_command("aiperf.run.reducer_process", self._board.address, index), []
+        else:
+            fds = self._shared.fds
+            words = ",".join(map(str, fds))
+            command = local.module_command("aiperf.worker.process", self._board.address, index, words)
+        self._children[role, index] = local.LocalProcess(command, None, fds, sends=role == "worker")
+
+    def _start_again(self, role: str, index: int) -> None:
+        assert self._plan is not None and self._shared is not None, "a process has died"
+        if role == "worker":
+            self._died.add(index)
+            if self._phase is not None:
+                self._shared.release(index, self._plan.load.phases[self._phase])
+        self._start(role, index)
+
+    def _ask_for_files(self) -> None:
+        if self._copy is None or self._supply is None:
+            return
+        for wanted in self._copy.wanted():
+            self._line.send(wanted)
+        if not self._copy.missing_bytes:
+            supply, self._supply, self._copy = self._supply, None, None
+            self._take_supply(supply)
+
+    def _take_supply(self, supply: messages.Supply) -> None:
+        """All files are here: the plan is whole."""
+        wrong = [file.name for file in supply.files if sent_file(self._directory / file.name) != file]
+        if wrong:
+            self._line.send(messages.Unfit(f"{', '.join(wrong)} did not come as sent"))
+            return
+        assert self._shared is not None, "the site has its order"
+        self._plan = here(supply.plan, self._directory)
+        save_run(self._directory, self._plan, self._clock)
+        self._shared.begin(self._plan)
+        self._line.send(messages.Supplied())
+
+    def _deliver(self, role: str, index: int, message: control.Message) -> None:
+        match message:
+            case control.Prepare():
+                message = control.Prepare(str(self._directory))
+            case control.Begin(phase):
+                self._phase = phase
+                self._loaded.add(index)
+            case control.Finish():
+                self._save_end()
+        self._board.send(f"{role}-{index}", message)
+
+    def _save_end(self) -> None:
+        """What the reducers of the site must know of its end."""
+        assert self._plan is not None, "there was a load"
+        save_run(self._directory, self._plan, self._clock, RunEnd(requests=self._requests(), died=tuple(sorted(self._died))))
+
+    def _requests(self) -> dict[int, int]:
+        if self._shared is None or self._order is None:
+            return {}
+        counted = self._shared.requests()
+        return {index: counted.get(index, 0) for index in self._order.workers}
+
+    def _pass_on(self, message: control.Message) -> None:
+        if isinstance(message, control.Reduced):
+            self._tell_columns()  # whole by now, and told before
+        elif isinstance(message, control.PhaseEnded):
+            self._loaded.discard(message.index)
+        self._line.send(messages.FromChild(control.encode(message)))
+
+    def _tell_columns(self) -> None:
+        sizes = {path.name: path.stat().st_size for path in numbered(self._directory, "columns-*.*")}
+        columns = messages.Columns(sizes, self._requests())
+        if columns != self._columns:
+            self._columns = columns
+            self._line.send(columns)
+
+    def end(self) -> None:
+        """Let requests in flight end, where the run is gone; then end every process."""
+        self._drain()
+        for process in self._children.values():
+            process.let_go()
+        until_s = time.monotonic() + _END_S
+        for process in self._children.values():
+            if process.wait(max(0.0, until_s - time.monotonic())) is None:
+                process.kill()
+        if self._shared is not None:
+            self._shared.close()
+
+    def _drain(self) -> None:
+        running = {index for index in self._loaded if self._children["worker", index].poll() is None}
+        for index in running:
+            self._board.send(f"worker-{index}", control.Stop(round(_DRAIN_S * NS_PER_S)))
+        until_s = time.monotonic() + _DRAIN_S
+        while running and time.monotonic() < until_s:
+            said = self._board.receive(100)
+            if isinstance(said, control.PhaseEnded):
+                running.discard(said.index)
+
+
+def here(plan: Plan, directory: Path) -> Plan:
+    """The plan with the paths of this machine: its files are in *directory*."""
+
+    def moved(path: str | None) -> str | None:
+        return None if path is None else str(directory / Path(path).name)
+
+    phases = tuple(
+        replace(phase, due_file=moved(phase.due_file), sessions_file=moved(phase.sessions_file)) for phase in plan.load.phases
+    )
+    return plan.replacing(
+        journal=str(directory), artifacts=str(directory), phases=phases,
+        tls=replace(plan.target.tls, ca_file=moved(plan.target.tls.ca_file)),
+    )  # fmt: skip
+
+
+def main() -> None:
+    local.ignore_endings()
+    keys = msgspec.json.decode(_first_line(), type=messages.SiteKeys)
+    base = temporary.socket_base()
+    temporary.sweep(base)
+    with temporary.private_directory(base, "site") as directory:
+        journal = directory / "journal"
+        journal.mkdir(mode=0o700)
+        line, board = SiteLine(keys), control.Switchboard(f"ipc://{directory}/control")
+        site = SiteProcess(line, board, journal)
+        try:
+            site.run()
+        except (AiperfError, OSError) as error:
+            line.send(messages.Unfit(error.message if isinstance(error, AiperfError) else str(error)))
+        finally:
+            site.end()
+            board.close()
+            line.close()
+
+
+def _first_line() -> bytes:
+    """Read byte by byte: what is behind the line stays in the pipe."""
+    line = b""
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    return line
+
+
+if __name__ == "__main__":
+    main()

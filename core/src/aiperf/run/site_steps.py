@@ -1,0 +1,74 @@
+"""The steps of a run that only sites have: the data set goes there before the load, and what was measured comes behind it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aiperf import environment
+from aiperf.errors import AiperfError
+from aiperf.processes import control
+
+if TYPE_CHECKING:
+    from aiperf.run.children import Children, Mailbox
+    from aiperf.sdk.engine import SiteClock
+    from aiperf.sdk.plan import Plan
+    from aiperf.sites.remote import RemoteSites
+
+_POLL_MS = 100
+_END_S = 5.0
+
+
+def supply(
+    sites: RemoteSites, plan: Plan, receive: Callable[[int], None], tell: Callable[[], None], logs: Path
+) -> None:  # fmt: skip
+    """Wait until each site has its order, started its processes and got the data set of *plan*.
+
+    *receive*: handles messages for so many ms.  *logs*: the directory with what the sites' commands have said.
+
+    Raises:
+        AiperfError: A site can't take part, or nothing was heard for too long.
+    """
+    for phase in plan.load.phases:
+        if plan.plugins.fact("drivers", phase.driver, "trees"):
+            why = "its workers tell each other in memory where they are"
+            raise AiperfError(f"the driver {phase.driver!r} can't run at sites: {why}", "run it without --engine")
+    sites.supply(plan)
+    limit_s = environment.start_s()
+    until, heard, hint = time.monotonic() + limit_s, -1, f"see {logs}"
+    while not sites.ready:
+        receive(_POLL_MS)
+        tell()
+        if (why_lost := sites.lost()) is not None:
+            raise AiperfError(why_lost, hint)
+        if sites.progress != heard:
+            until, heard = time.monotonic() + limit_s, sites.progress
+        elif time.monotonic() > until:
+            raise AiperfError(f"nothing was heard of {sites.silent} for {limit_s:g} s", hint)
+
+
+def gather(
+    sites: RemoteSites, children: Children, mailbox: Mailbox, wait: Callable[[Callable[[], bool], str], None]
+) -> tuple[SiteClock, ...]:  # fmt: skip
+    """Let the reducers of sites end, take their columns, and end the sites; the clocks of all.
+
+    Reducers of this machine then go on from the columns.  *wait*: waits for something, and shows what.
+    """
+    mailbox.catch_up = lambda child: [control.Finish()]
+    going = [child for child in children.reducers if not child.lost]
+    for child in going:
+        mailbox.send(child, control.Finish())
+    sites.measure_again()
+
+    def over() -> bool:
+        return all(child.index in mailbox.reduced or child.lost for child in going) and sites.complete
+
+    wait(over, "Fetching the results of the sites")
+    mailbox.lose_sites()
+    clocks = sites.clocks()
+    sites.end(_END_S)
+    mailbox.reduced.clear()
+    mailbox.live.clear()
+    return clocks

@@ -1,0 +1,1 @@
+"""Sites: the other machines of a run, what they get, what comes back, and their clocks."""

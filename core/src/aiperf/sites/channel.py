@@ -1,0 +1,184 @@
+"""The encrypted channel between a run and its sites: ZeroMQ with CurveZMQ keys that are made for one run and one site.
+
+The run knows the public key of each site, and a site that of the run, so that each proves to the other who it is.  Whoever has
+no key of the run is turned away before a message of theirs is read (ZAP, RFC 27 of ZeroMQ).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+import msgspec
+import zmq
+from zmq.utils import z85
+
+from aiperf.sites.delivery import Delivery
+from aiperf.sites.messages import UNNUMBERED, SiteKeys, SiteMessage, decode, encode
+
+_LINGER_MS = 1000
+_QUEUED = 100_000
+"""Messages that wait for a connection."""
+_IPC = "ipc://"
+_ZAP = "inproc://zeromq.zap.01"
+
+
+def _key_pair() -> tuple[str, str]:
+    public, secret = zmq.curve_keypair()
+    return public.decode(), secret.decode()
+
+
+class SiteBoard:
+    """The run's end: one socket on this machine's loopback, for all sites.
+
+    heard_s: by site, when something of it came last (monotonic s); a site that never spoke is missing.
+    garbage: sites that sent what is no message of ours.
+    """
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self._context = zmq.Context(io_threads=1)
+        self._zap = self._context.socket(zmq.REP)
+        self._zap.bind(_ZAP)
+        self._socket = self._context.socket(zmq.ROUTER)
+        public, secret = _key_pair()
+        self._public = public
+        for option, value in (
+            (zmq.LINGER, _LINGER_MS), (zmq.SNDHWM, _QUEUED), (zmq.RCVHWM, _QUEUED), (zmq.ROUTER_HANDOVER, 1),
+            (zmq.CURVE_SERVER, 1),
+        ):  # fmt: skip
+            self._socket.setsockopt(option, value)
+        self._socket.setsockopt_string(zmq.CURVE_SECRETKEY, secret)
+        self._socket.setsockopt_string(zmq.ZAP_DOMAIN, "aiperf")
+        self.port = self._socket.bind_to_random_port(f"tcp://{host}")
+        self._poller = zmq.Poller()
+        for socket in (self._zap, self._socket):
+            self._poller.register(socket, zmq.POLLIN)
+        self._sites: dict[bytes, int] = {}
+        self._identities: dict[int, bytes] = {}
+        self._deliveries: dict[int, Delivery] = {}
+        self.heard_s: dict[int, float] = {}
+        self.garbage: set[int] = set()
+
+    def keys(self, site: int, address: str) -> SiteKeys:
+        """New keys for a site, which reaches this end at *address*; those that it had are worth nothing any more."""
+        public, secret = _key_pair()
+        self._sites = {key: number for key, number in self._sites.items() if number != site}
+        self._sites[z85.decode(public)] = site
+        self._identities[site] = public.encode()
+        self._deliveries[site] = Delivery()
+        return SiteKeys(address, self._public, public, secret)
+
+    def send(self, site: int, message: SiteMessage) -> None:
+        numbered = not isinstance(message, UNNUMBERED)
+        self._put(site, self._deliveries[site].packed(encode(message), time.monotonic(), numbered=numbered))
+
+    def receive(self, wait_ms: int) -> tuple[int, SiteMessage] | None:
+        """The next message, and whose it is; None where none came in time."""
+        until_s = time.monotonic() + wait_ms / 1000
+        while True:
+            left_ms = max(0, round((until_s - time.monotonic()) * 1000))
+            ready = dict(self._poller.poll(left_ms))
+            if self._zap in ready:
+                self._admit()
+            if self._socket in ready and (message := self._taken()) is not None:
+                return message
+            if not ready and time.monotonic() >= until_s:
+                return None
+
+    def tend(self) -> None:
+        """Send again what was not heard; a few times a second."""
+        now_s = time.monotonic()
+        for site, delivery in self._deliveries.items():
+            for data in delivery.due(now_s):
+                self._put(site, data)
+
+    def settled(self, site: int) -> bool:
+        return self._deliveries[site].settled
+
+    def close(self) -> None:
+        self._socket.close()
+        self._zap.close(0)
+        self._context.term()
+
+    def _put(self, site: int, data: bytes) -> None:
+        with contextlib.suppress(zmq.Again):
+            self._socket.send_multipart([self._identities[site], data], zmq.DONTWAIT)
+
+    def _taken(self) -> tuple[int, SiteMessage] | None:
+        frames = self._socket.recv_multipart(zmq.DONTWAIT, copy=False)
+        # The identity is what the other side says of itself; the user is who proved to have the key.
+        site = int(frames[-1].get("User-Id"))
+        if len(frames) != 2 or frames[0].bytes != self._identities[site]:
+            self.garbage.add(site)
+            return None
+        now_s = self.heard_s[site] = time.monotonic()
+        try:
+            body = self._deliveries[site].unpacked(frames[1].bytes, now_s)
+            return None if body is None else (site, decode(body))
+        except msgspec.MsgspecError:
+            self.garbage.add(site)
+            return None
+
+    def _admit(self) -> None:
+        """Answer the question of ZeroMQ's input whether a key is that of a site."""
+        version, request, _, _, _, mechanism, *credentials = self._zap.recv_multipart()
+        site = self._sites.get(credentials[0]) if mechanism == b"CURVE" and credentials else None
+        status = (b"200", b"OK", b"%d" % site) if site is not None else (b"400", b"no key of this run", b"")
+        self._zap.send_multipart([version, request, *status, b""])
+
+
+class SiteLine:
+    """A site's end.  heard_s: when something of the run came last (monotonic s)."""
+
+    def __init__(self, keys: SiteKeys) -> None:
+        self._context = zmq.Context(io_threads=1)
+        self._socket = self._context.socket(zmq.DEALER)
+        for option, value in ((zmq.LINGER, _LINGER_MS), (zmq.SNDHWM, _QUEUED), (zmq.RCVHWM, _QUEUED)):
+            self._socket.setsockopt(option, value)
+        self._socket.setsockopt_string(zmq.IDENTITY, keys.public)  # nobody else knows it: another site can't take its place
+        self._socket.setsockopt_string(zmq.CURVE_SERVERKEY, keys.server)
+        self._socket.setsockopt_string(zmq.CURVE_PUBLICKEY, keys.public)
+        self._socket.setsockopt_string(zmq.CURVE_SECRETKEY, keys.secret)
+        self._socket.connect(keys.address)
+        self._address = keys.address
+        self._delivery = Delivery()
+        self.heard_s = time.monotonic()
+
+    def wake(self, poller: zmq.Poller) -> None:
+        """Let the poller wake up for messages."""
+        poller.register(self._socket, zmq.POLLIN)
+
+    def send(self, message: SiteMessage) -> None:
+        numbered = not isinstance(message, UNNUMBERED)
+        self._put(self._delivery.packed(encode(message), time.monotonic(), numbered=numbered))
+
+    def receive(self) -> SiteMessage | None:
+        """The next message; None where there is none now."""
+        while True:
+            try:
+                data = self._socket.recv(zmq.DONTWAIT)
+            except zmq.Again:
+                return None
+            self.heard_s = time.monotonic()
+            if (body := self._delivery.unpacked(data, self.heard_s)) is not None:
+                return decode(body)
+
+    def tend(self) -> None:
+        """Send again what was not heard; a few times a second."""
+        for data in self._delivery.due(time.monotonic()):
+            self._put(data)
+
+    @property
+    def settled(self) -> bool:
+        return self._delivery.settled
+
+    def close(self) -> None:
+        self._socket.close()
+        self._context.term()
+        if self._address.startswith(_IPC):  # the other program's socket, which it leaves behind
+            Path(self._address.removeprefix(_IPC)).unlink(missing_ok=True)
+
+    def _put(self, data: bytes) -> None:
+        with contextlib.suppress(zmq.Again):
+            self._socket.send(data, zmq.DONTWAIT)

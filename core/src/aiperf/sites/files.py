@@ -1,0 +1,95 @@
+"""Files that cross between a run and its sites, piece by piece.  Whoever wants one asks, so a broken connection loses none."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from aiperf.redaction import private
+from aiperf.sites.messages import FilePiece, FileWanted, SentFile
+
+DOWN_BYTES, UP_BYTES = 1 << 20, 256 << 10
+"""Of a piece for a site, and of one that it sends beside its load."""
+_AGAIN_S = 2.0
+"""A piece that did not come in this time is asked for again."""
+
+
+def sent_file(path: Path) -> SentFile:
+    """What a site is told of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(DOWN_BYTES):
+            digest.update(piece)
+        return SentFile(path.name, file.tell(), digest.hexdigest())
+
+
+def part(path: Path, wanted: FileWanted) -> FilePiece:
+    """The piece of the file that is wanted; an empty one where it has no more.
+
+    Raises:
+        OSError: It can't be read.
+    """
+    with path.open("rb") as file:
+        file.seek(wanted.offset)
+        return FilePiece(wanted.name, wanted.offset, file.read(min(wanted.most, DOWN_BYTES)))
+
+
+class FileCopy:
+    """Files of the other side that are copied to *directory*, each as far as its size is known.
+
+    *piece_bytes*: of a piece.  Pieces are asked for one after the other, the next one when the one before has come.
+    """
+
+    def __init__(self, directory: Path, piece_bytes: int) -> None:
+        self._directory, self._piece_bytes = directory, piece_bytes
+        self._sizes: dict[str, int] = {}
+        self._have: dict[str, int] = {}
+        self._asked: tuple[str, int] | None = None
+        self._asked_s = 0.0
+
+    def grow(self, name: str, size: int) -> None:
+        """The file has *size* bytes there."""
+        name = Path(name).name
+        if name not in self._have:
+            self._have[name] = 0
+            private(self._directory / name).write_bytes(b"")
+        self._sizes[name] = size
+
+    def drop(self, name: str) -> None:
+        """Copy the file from its beginning again: it was written anew there."""
+        if name in self._have:
+            self._have[name] = 0
+            os.truncate(self._directory / name, 0)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._have)
+
+    @property
+    def missing_bytes(self) -> int:
+        return sum(max(0, size - self._have[name]) for name, size in self._sizes.items())
+
+    def wanted(self) -> Iterator[FileWanted]:
+        """What to ask for now: nothing while a piece is under way."""
+        name = next((name for name, size in self._sizes.items() if size > self._have[name]), None)
+        if name is None:
+            return
+        next_piece = name, self._have[name]
+        now_s = time.monotonic()
+        if self._asked != next_piece or now_s - self._asked_s >= _AGAIN_S:
+            self._asked, self._asked_s = next_piece, now_s
+            yield FileWanted(name, self._have[name], min(self._piece_bytes, self._sizes[name] - self._have[name]))
+
+    def take(self, piece: FilePiece) -> None:
+        """Append a piece; one that is there already, or does not follow, is left.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        if piece.data and self._have.get(piece.name) == piece.offset:
+            with (self._directory / piece.name).open("ab") as file:
+                file.write(piece.data)
+            self._have[piece.name] += len(piece.data)

@@ -1,0 +1,154 @@
+"""What a run and its sites say to each other.
+
+Messages for a worker or a reducer of a site pass as they are, in :class:`ToChild` and :class:`FromChild`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from aiperf.sdk.plan import Plan, RunClock
+
+
+class SiteKeys(Struct, frozen=True):
+    """The one line of JSON on a site's standard input.
+
+    address: where the run listens.  server: its public key; public, secret: those of the site.  Keys are Z85 texts.
+    """
+
+    address: str
+    server: str
+    public: str
+    secret: str
+
+
+class SentFile(Struct, frozen=True):
+    """A file that the site needs: its name, size in bytes and SHA-256."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class SiteUp(Struct, frozen=True, tag=True):
+    """The site's first word.  version: of its aiperf."""
+
+    version: str
+
+
+class Order(Struct, frozen=True, tag=True):
+    """The site's part of the plan, before the data set is made.  clock: on the site's own monotonic clock.
+    workers, reducers: indices of those that the site starts."""
+
+    plan: Plan
+    clock: RunClock
+    workers: list[int]
+    reducers: list[int]
+
+
+class Supply(Struct, frozen=True, tag=True):
+    """The site's part of the built plan, and the files that it needs."""
+
+    plan: Plan
+    files: list[SentFile]
+
+
+class Supplied(Struct, frozen=True, tag=True):
+    """The answer to Supply: all files are there, and have the hashes that were told."""
+
+
+class Unfit(Struct, frozen=True, tag=True):
+    """The site can't take part, or go on, for the reason in a sentence."""
+
+    why: str
+
+
+class FileWanted(Struct, frozen=True, tag=True):
+    """Send what the file has from *offset* on, *most* bytes of it."""
+
+    name: str
+    offset: int
+    most: int
+
+
+class FilePiece(Struct, frozen=True, tag=True):
+    """The answer to FileWanted."""
+
+    name: str
+    offset: int
+    data: bytes
+
+
+class Columns(Struct, frozen=True, tag=True):
+    """The sizes of the site's files of columns, and how many requests each of its workers has sent."""
+
+    sizes: dict[str, int]
+    requests: dict[int, int]
+
+
+class ToChild(Struct, frozen=True, tag=True):
+    """A message for a worker or a reducer, encoded as on the control channel of one machine."""
+
+    role: str
+    index: int
+    body: bytes
+
+
+class FromChild(Struct, frozen=True, tag=True):
+    """What a worker or a reducer says."""
+
+    body: bytes
+
+
+class StartChild(Struct, frozen=True, tag=True):
+    """Start a process in the place of one that died.  phase: the one that is under way, whose limits it had; None without."""
+
+    role: str
+    index: int
+
+
+class KillChild(Struct, frozen=True, tag=True):
+    role: str
+    index: int
+
+
+class ChildEnded(Struct, frozen=True, tag=True):
+    """A worker or a reducer has ended, with this exit code."""
+
+    role: str
+    index: int
+    code: int
+
+
+class Trip(Struct, frozen=True, tag=True):
+    """Say what the clocks are.  sent_ns: the run's monotonic clock when this was sent."""
+
+    sent_ns: int
+
+
+class TripBack(Struct, frozen=True, tag=True):
+    """The answer to Trip.  mono_ns, wall_ns: the site's clocks between receiving and answering."""
+
+    sent_ns: int
+    mono_ns: int
+    wall_ns: int
+
+
+class SiteEnd(Struct, frozen=True, tag=True):
+    """The run needs the site no more."""
+
+
+SiteMessage: TypeAlias = (
+    SiteUp | Order | Supply | Supplied | Unfit | FileWanted | FilePiece | Columns | ToChild | FromChild | StartChild | KillChild
+    | ChildEnded | Trip | TripBack | SiteEnd
+)  # fmt: skip
+
+UNNUMBERED = (FileWanted, FilePiece, Columns, Trip, TripBack)
+"""Who misses one of these asks again, or gets the next; they may be lost, and are never sent twice by themselves."""
+
+encode = msgspec.msgpack.Encoder().encode
+decode: Callable[[bytes], SiteMessage] = msgspec.msgpack.Decoder(SiteMessage).decode

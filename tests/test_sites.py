@@ -1,0 +1,245 @@
+"""Sites in other directories of this machine, by the package of tests/strangers/annex: the load of a local run; bad days."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiperf_command_simulate.testing import Simulator, running
+from program import Done, Program, variables_of, wait_for
+from requirements import ROOT
+from rogues import install_from
+
+ANNEX = ROOT / "tests" / "strangers" / "annex"
+ROOMS = ("attic", "barn", "cellar")
+KEY = "the-key-that-nobody-may-read"
+PROMPT = "the prompt that nobody may read"
+
+
+@pytest.fixture
+def aiperf(tmp_path: Path) -> Program:
+    """With the stranger's engine, and rooms for its sites."""
+    packages = tmp_path / "packages"
+    install_from(packages, ANNEX)
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for room in ROOMS:
+        (folder / room).mkdir()
+    return Program(folder, site=packages)
+
+
+@pytest.fixture
+def slow() -> Iterator[Simulator]:
+    with running(first_token_ms=20, decode_ms=2, decode_batch_us=0) as simulator:
+        yield simulator
+
+
+def words(simulator: Simulator, *more: str | int, name: str = "run") -> list[str | int]:
+    return [
+        "profile", "--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", "--isl", 30, "--osl", 4, "--streaming",
+        "--random-seed", 7, "--ui", "none", "--artifact-dir", name, *more,
+    ]  # fmt: skip
+
+
+def sites(*names: str) -> tuple[str, ...]:
+    return "--engine", "annex", "--annex-rooms", ",".join(names)
+
+
+def run(aiperf: Program, simulator: Simulator, *more: str | int, name: str = "run", code: int = 0) -> Done:
+    simulator.reset()
+    done = aiperf(*words(simulator, *more, name=name))
+    assert done.code == code, done.err
+    return Done(done.code, done.out, done.err, aiperf.folder / name)
+
+
+def ledger(done: Done) -> list[dict[str, Any]]:
+    return sorted(done.lines("profile_export_arrivals.jsonl"), key=lambda row: row["n"])
+
+
+def due(done: Done) -> set[tuple[int, int]]:
+    """Number of each arrival, and when it was due after the first one."""
+    rows = ledger(done)
+    return {(row["n"], row["due_ns"] - rows[0]["due_ns"]) for row in rows}
+
+
+def numbers(results: dict[str, Any]) -> dict[str, Any]:
+    return {tag: value for tag, value in results.items() if isinstance(value, dict) and "unit" in value}
+
+
+def test_three_sites_send_what_one_machine_sends(aiperf: Program, simulator: Simulator) -> None:
+    load = ("--request-rate", 300, "--request-count", 60, "--concurrency", 50)
+    here = run(aiperf, simulator, *load, name="here")
+    there = run(aiperf, simulator, *load, *sites(*ROOMS), name="there")
+    truth = simulator.truth()["requests"]
+    assert due(here) == due(there)
+    assert {row["request_id"] for row in truth} == {row["x_request_id"] for row in ledger(there)} and len(truth) == 60
+    assert Counter(row["worker"] for row in ledger(there)) == {"worker-0": 20, "worker-1": 20, "worker-2": 20}
+    assert (here.artifacts / "inputs.json").read_bytes() == (there.artifacts / "inputs.json").read_bytes()
+    assert "--concurrency of phase profiling: 50 = 17 + 17 + 16 at the sites attic, barn, cellar" in there.err
+
+    results = there.json()
+    assert results["request_count"]["avg"] == 60 and results["is_complete"]
+    assert [site["name"] for site in results["measurement"]["sites"]] == [*ROOMS]
+    assert all(site["trips"] >= 40 and site["within_ms"] < 100 for site in results["measurement"]["sites"])
+    # The clock of this machine is that of its rooms, so that the offset is known: 0.
+    assert all(abs(site["ahead_ms"]) <= site["within_ms"] for site in results["measurement"]["sites"])
+    again = aiperf("report", "there", "--output", "again")
+    assert again.code == 0, again.err
+    assert numbers(Done(0, "", "", aiperf.folder / "again").json()) == numbers(results)
+    assert [list((aiperf.folder / room).iterdir()) for room in ROOMS] == [[], [], []], "the sites left files"
+
+
+@pytest.mark.long
+def test_sites_divide_a_ceiling_and_send_each_arrival_of_a_burst_once(aiperf: Program, slow: Simulator) -> None:
+    done = run(aiperf, slow, "--concurrency", 5, "--request-count", 50, "--workers", 4, *sites("attic", "barn"))
+    assert slow.summary()["in_flight_max"] <= 5 and slow.summary()["requests"] == 50
+    assert [row["n"] for row in ledger(done)] == [*range(50)]
+    assert {row["worker"] for row in ledger(done)} <= {f"worker-{i}" for i in range(4)}
+    assert {row["n"] % 2 for row in ledger(done) if row["worker"] in ("worker-0", "worker-2")} == {0}
+
+
+@pytest.mark.long
+def test_sessions_and_a_recorded_trace_are_whole_at_sites(aiperf: Program, simulator: Simulator) -> None:
+    sessions = ("--request-rate", 200, "--num-sessions", 12, "--session-turns-mean", 3)
+    here, there = (run(aiperf, simulator, *sessions, *more, name=f"s{len(more)}") for more in ((), sites(*ROOMS)))
+    assert len(ledger(here)) == len(ledger(there)) and there.json()["is_complete"]
+    trace = aiperf.folder / "trace.jsonl"
+    rows = [{"timestamp": 10 * n, "text_input": f"line {n}", "output_length": 3} for n in range(30)]
+    trace.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    replay = ("--input-file", trace.name, "--custom-dataset-type", "mooncake_trace", "--fixed-schedule")
+    plain = [word for word in words(simulator) if word not in ("--isl", 30, "--osl", 4)]
+    found = []
+    for name, more in (("here", ()), ("there", sites(*ROOMS))):
+        done = aiperf(*plain[:-1], name, *replay, *more)
+        assert done.code == 0, done.err
+        found.append(due(Done(0, "", "", aiperf.folder / name)))
+    assert found[0] == found[1] and len(found[0]) == 30
+
+
+@pytest.mark.long
+def test_a_site_that_dies_is_named_and_what_came_of_it_counts(aiperf: Program, simulator: Simulator) -> None:
+    simulator.reset()
+    started = aiperf.start(*words(simulator, "--request-rate", 40, "--request-count", 400, *sites(*ROOMS)))
+    columns = aiperf.folder / "run" / "journal" / "columns-1.0"
+    wait_for(lambda: columns.exists() and columns.stat().st_size > 0)
+    os.kill(site_in(aiperf, "barn"), signal.SIGKILL)
+    done = started.end()
+    done = Done(done.code, done.out, done.err, aiperf.folder / "run")
+    assert done.code == 1
+    rest = "what came of it counts, and the rest of its arrivals is unknown"
+    lost = f"the site barn was lost: its command was killed by SIGKILL; {rest}"
+    assert lost in done.json()["incomplete_reason"] and f"results are partial: {lost}" in done.last_words
+    rows = Counter((row.get("worker"), row["outcome"]) for row in ledger(done))
+    assert sum(rows.values()) == 400 and rows["worker-1", "completed"] > 0 and rows[None, "unknown"] > 0
+    assert done.json()["measurement"]["verdict"] == "suspect"
+    seen = {row["request_id"] for row in simulator.truth()["requests"]}
+    assert {row["x_request_id"] for row in ledger(done) if row["outcome"] == "completed"} <= seen
+    (barn,) = [site for site in done.json()["measurement"]["sites"] if "lost" in site]
+    assert barn["name"] == "barn"
+
+
+def site_in(aiperf: Program, room: str) -> int:
+    """The process of a site."""
+    place = f"TMPDIR={(aiperf.folder / room).absolute()}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"aiperf.run.site_process" in (entry / "cmdline").read_bytes() and place in variables_of(int(entry.name)):
+                return int(entry.name)
+        except OSError:
+            continue
+    raise AssertionError(f"no site is in {room}")
+
+
+@pytest.mark.long
+def test_a_worker_that_dies_at_a_site_is_replaced_there(aiperf: Program, simulator: Simulator) -> None:
+    started = aiperf.start(*words(simulator, "--request-rate", 40, "--request-count", 200, *sites("attic", "barn")))
+    columns = aiperf.folder / "run" / "journal" / "columns-1.0"
+    wait_for(lambda: columns.exists() and columns.stat().st_size > 0)
+    for pid, command in started.processes().items():
+        if re.search(r"aiperf\.worker\.process .* 1 ", f"{command} "):
+            os.kill(pid, signal.SIGKILL)
+    done = started.end()
+    done = Done(done.code, done.out, done.err, aiperf.folder / "run")
+    assert "worker 1 was killed by SIGKILL at the site barn" in done.err
+    rows = ledger(done)
+    assert [row["n"] for row in rows] == [*range(200)]
+    assert {row["outcome"] for row in rows if row.get("worker") != "worker-1"} <= {"completed", "unknown"}
+    assert sum(row["outcome"] == "completed" for row in rows) > 150
+
+
+@pytest.mark.long
+def test_an_interrupt_reaches_every_site(aiperf: Program, simulator: Simulator) -> None:
+    started = aiperf.start(*words(simulator, "--request-rate", 40, "--request-count", 4000, *sites(*ROOMS)))
+    started.hears("Phase profiling (profiling) started")
+    wait_for(lambda: simulator.summary()["requests"] > 20)
+    started.interrupt()
+    done = started.end()
+    done = Done(done.code, done.out, done.err, aiperf.folder / "run")
+    sent = simulator.summary()["requests"]
+    assert done.code == 130 and started.survivors() == []
+    outcomes = Counter(row["outcome"] for row in ledger(done))
+    assert outcomes["never_sent"] + sent == 4000 and outcomes["unknown"] == 0
+    assert done.json()["request_count"]["avg"] == sent
+
+
+@pytest.mark.long
+def test_neither_key_nor_prompt_stands_where_others_read(aiperf: Program, simulator: Simulator) -> None:
+    data = aiperf.folder / "data.jsonl"
+    data.write_text(json.dumps({"text": PROMPT}) + "\n")
+    load = ("--request-rate", 20, "--request-count", 60, "--api-key", KEY, "--input-file", data.name)
+    plain = [word for word in words(simulator) if word not in ("--isl", 30)]
+    started = aiperf.start(*plain, "--custom-dataset-type", "single_turn", *load, *sites("attic"))
+    started.hears("Phase profiling (profiling) started")
+    own = started.process.pid
+    for pid in set(started.processes()) - {own}:
+        told = b"\n".join(variables_of(pid)) + Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert KEY.encode() not in told and PROMPT.encode() not in told
+    assert started.end().code == 0
+    assert {row["authorized"] for row in simulator.truth()["requests"] if "authorized" in row} <= {True}
+    logs = [path.read_text() for path in (aiperf.folder / "run" / "logs").iterdir()]
+    assert logs and not any(KEY in log or PROMPT in log for log in logs)
+
+
+PACED = ("--request-rate", 9, "--request-count", 9)
+REFUSED = [
+    (("--concurrency", 2, "--request-count", 9), ROOMS, "--concurrency 2 of phase profiling can't be divided among 3 sites"),
+    ((*PACED, "--workers", 4), ROOMS, "--workers 4 can't be divided among 3 sites"),
+    ((*PACED, "--export-level", "raw"), ROOMS, "--export-level raw is not possible with sites"),
+    (PACED, ("attic", "moon"), "--annex-rooms: moon is no directory"),
+    (PACED, ("attic", "barn", "attic"), "has attic, barn, attic"),
+    (("--concurrency", 9, "--concurrency-ramp-duration", 1, "--request-count", 9), ROOMS, "a limit that rises is not possible"),
+]
+
+
+@pytest.mark.parametrize(("load", "rooms", "said"), REFUSED, ids=[case[2][:30] for case in REFUSED])
+def test_what_sites_cannot_do_is_refused(
+    aiperf: Program, simulator: Simulator, load: tuple[str | int, ...], rooms: tuple[str, ...], said: str
+) -> None:
+    done = run(aiperf, simulator, *load, *sites(*rooms), code=1)
+    assert said in done.err and simulator.summary()["requests"] == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("stands", "said"), [
+    ("#!/bin/sh\nexit 3\n", "error: site attic: its command exited with 3"),
+    ("#!/bin/sh\necho no room for you >&2; exit 1\n", "error: site attic: its command exited with 1 (no room for you)"),
+])  # fmt: skip
+def test_a_site_that_does_not_start_ends_the_run_before_the_load(
+    aiperf: Program, simulator: Simulator, stands: str, said: str
+) -> None:
+    program = aiperf.folder / "bin" / "env"
+    program.parent.mkdir()
+    program.write_text(stands)
+    program.chmod(0o755)
+    aiperf.environment["PATH"] = f"{program.parent}:{aiperf.environment['PATH']}"
+    aiperf.program = [sys.executable, "-m", "aiperf"]
+    done = run(aiperf, simulator, *PACED, *sites("attic"), code=1)
+    assert said in done.err and simulator.summary()["requests"] == 0
