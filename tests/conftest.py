@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
 from program import Program
+
+if TYPE_CHECKING:
+    from dist import Wheel
 
 QUICK = {"first_token_ms": 5, "decode_ms": 1, "decode_batch_us": 0}
 LONGEST = (
@@ -39,3 +43,13 @@ def simulator(shared_simulator: Simulator) -> Simulator:
 @pytest.fixture
 def aiperf(tmp_path: Path) -> Program:
     return Program(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wheel]:
+    """The wheels of all packages."""
+    import dist
+    from environments import projects
+
+    made = dist.distributions(tmp_path_factory.mktemp("dist"), projects().values())
+    return {wheel.name: wheel for wheel in made}

@@ -59,13 +59,6 @@ def test_the_page_of_the_suite_has_a_row_for_each_extra() -> None:
 
 
 @pytest.fixture(scope="session")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dist.Wheel]:
-    """The wheels of all packages."""
-    made = dist.distributions(tmp_path_factory.mktemp("dist"), projects().values())
-    return {wheel.name: wheel for wheel in made}
-
-
-@pytest.fixture(scope="session")
 def wheelhouse(ours: dict[str, dist.Wheel], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Wheels of all packages, and of what the suite needs with every extra."""
     folder = tmp_path_factory.mktemp("wheelhouse")
