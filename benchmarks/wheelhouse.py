@@ -1,10 +1,11 @@
 """How long a fresh environment takes to install from a wheelhouse, of what pip needs for the wheels of others alone.
 
-usage: wheelhouse.py FOLDER [--pairs 3] [--no-compile]
+usage: wheelhouse.py FOLDER [--pairs 3] [--no-compile] [--pip PYTHON]
 
 FOLDER is what ``make wheelhouse`` makes.  Alternating pairs, without an index: ``pip install aiperf-suite``, and the packages
 of others that the first of these brought, by name and version.  Wall and CPU time of pip, its children included; making
 the empty environment is in neither.  *--no-compile*: without bytecode on both sides, to tell what that is of it.
+*--pip*: an interpreter whose pip is used instead of the one that each environment comes with.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench import machine
 SUITE, OURS, MUST = "aiperf-suite", "aiperf", 1.5
 
 
-def took(folder: Path, wheelhouse: Path, more: list[str], packages: list[str]) -> tuple[float, float]:
+def took(pip: Path | None, folder: Path, wheelhouse: Path, more: list[str], packages: list[str]) -> tuple[float, float]:
     """Install into a new environment at *folder*; wall and CPU time in s."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     words = [
@@ -40,7 +41,9 @@ def took(folder: Path, wheelhouse: Path, more: list[str], packages: list[str]) -
     ]
     variables = {"HOME": str(folder), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     before, began_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run([folder / "bin" / "python", "-m", "pip", *words, *more, *packages], check=True, env=variables)
+    own = folder / "bin" / "python"
+    program = [str(own), "-m", "pip"] if pip is None else [str(pip), "-m", "pip", "--python", str(own)]
+    subprocess.run([*program, *words, *more, *packages], check=True, env=variables)
     wall_s, after = time.monotonic() - began_s, resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -59,6 +62,7 @@ def main() -> int:
     parser.add_argument("wheelhouse", type=Path)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--pip", type=Path, metavar="PYTHON")
     given = parser.parse_args()
     if not [*given.wheelhouse.glob("aiperf_suite-*.whl")]:
         parser.error(f"{given.wheelhouse}: no wheel of {SUITE} is there; make wheelhouse makes such a folder")
@@ -69,7 +73,7 @@ def main() -> int:
         for side in ("suite", "others") if at % 2 == 0 else ("others", "suite"):
             with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
                 folder = Path(scratch) / "venv"
-                times[side].append(took(folder, given.wheelhouse, more, [SUITE] if side == "suite" else others))
+                times[side].append(took(given.pip, folder, given.wheelhouse, more, [SUITE] if side == "suite" else others))
                 if not others:
                     ours, others = brought(folder)
         cells = (f"{side} {times[side][-1][0]:.1f} s, {times[side][-1][1]:.1f} s CPU" for side in times)
