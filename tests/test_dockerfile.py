@@ -182,7 +182,7 @@ def test_podman_builds_and_runs_the_image(wheelhouse: Path, tmp_path: Path) -> N
 
         def answers() -> bool:
             try:
-                with urlopen(f"http://127.0.0.1:{port.strip().rpartition(':')[2]}/healthz", timeout=5) as answer:
+                with urlopen(f"http://127.0.0.1:{port.strip().rpartition(':')[2]}/healthz", timeout=60) as answer:
                     return bool(answer.status == 200)
             except OSError:
                 return False
