@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("--no-browser", action="store_true", help="write the page alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="aiperf-page-", dir=os.environ.get("BENCH_DIR")) as name:
-        directory = made(Path(name), options.requests, options.chunks, lines=False)
+        directory = made(Path(name), options.requests, options.chunks)
         path, empty = Path(name) / "page.html", Path(name) / "empty.html"
         cost = written(directory, path)
         empty_page(directory, empty)

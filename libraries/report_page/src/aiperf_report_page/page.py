@@ -11,16 +11,17 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from aiperf_report_page import evidence, sections
+from aiperf_report_page.evidence import measurement, phases, tables, telemetry
 from aiperf_report_page.markup import escaped, section
 from aiperf_report_page.numbers import all_numbers, key_numbers, tiles
 from aiperf_report_page.opening import ReportedRun
+from aiperf_report_page.sections import failures, settings, verdict, workload
 
 log = logging.getLogger(__name__)
 MARK = "<!doctype html>\n<!-- a report of aiperf -->\n"
 """How a page begins."""
-_STYLES = (("aiperf_pages", "style.css"), ("aiperf_plot_site", "plots.css"), ("aiperf_report_page", "report.css"))
-_SCRIPTS = (("aiperf_plot_site", "figure.js"), ("aiperf_report_page", "report.js"))
+_STYLES = (("aiperf_pages", "style.css"), ("aiperf_plot_site", "plots.css"), (str(__package__), "report.css"))
+_SCRIPTS = (("aiperf_plot_site", "figure.js"), (str(__package__), "report.js"))
 _PAGE = Template("""$mark<html lang="en">
 <head>
 <meta charset="utf-8">
@@ -59,15 +60,15 @@ def page(runs: Sequence[ReportedRun], drawn: str, version: str, *, baseline_name
     drawn: the section of figures.  version: of this program.
     """
     parts: dict[str, Callable[[], str]] = {
-        "Verdict": lambda: sections.verdict(runs, baseline_named), "Key numbers": lambda: _key_numbers(runs),
-        "Workload": lambda: sections.workload(runs), "Figures": lambda: drawn,
+        "Verdict": lambda: verdict(runs, baseline_named), "Key numbers": lambda: _key_numbers(runs),
+        "Workload": lambda: workload(runs), "Figures": lambda: drawn,
         "All metrics": lambda: section("metrics", "All metrics", all_numbers(runs)),
-        "Failures": lambda: sections.failures(runs), "Measurement": lambda: evidence.measurement(runs),
-        "Phases and slices": lambda: evidence.phases(runs), "Telemetry": lambda: evidence.telemetry(runs),
-        "Tables and groups": lambda: evidence.tables(runs), "Configuration": lambda: sections.settings(runs),
+        "Failures": lambda: failures(runs), "Measurement": lambda: measurement(runs),
+        "Phases and slices": lambda: phases(runs), "Telemetry": lambda: telemetry(runs),
+        "Tables and groups": lambda: tables(runs), "Configuration": lambda: settings(runs),
     }  # fmt: skip
-    failures: list[str] = []
-    body = "".join(_made(name, make, failures) for name, make in parts.items())
+    unmade: list[str] = []
+    body = "".join(_made(name, make, unmade) for name, make in parts.items())
     style, script = _read(_STYLES), _read(_SCRIPTS)
     names = [run.label for run in runs[:_TITLED]]
     more = f" and {len(runs) - _TITLED} others" if len(runs) > _TITLED else ""
@@ -77,24 +78,24 @@ def page(runs: Sequence[ReportedRun], drawn: str, version: str, *, baseline_name
         mark=MARK, title=escaped(" · ".join(names) + more), style=style, script=script, body=body, links=links, footer=footer,
         policy=_POLICY.substitute(style=_hash(style), script=_hash(script)),
     )  # fmt: skip
-    return text, failures
+    return text, unmade
 
 
 def _key_numbers(runs: Sequence[ReportedRun]) -> str:
     return section("key-numbers", "Key numbers", tiles(runs[0]) if len(runs) == 1 else key_numbers(runs))
 
 
-def _made(name: str, make: Callable[[], str], failures: list[str]) -> str:
+def _made(name: str, make: Callable[[], str], unmade: list[str]) -> str:
     """A section, or a sentence in its place."""
     try:
         return make()
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # a summary of another form, whatever it holds
         log.debug("%s", name, exc_info=True)
-        failures.append(
+        unmade.append(
             f"the section {name} can't be made: a summary is not in the form that this program and the reference write"
             f" ({type(error).__name__}: {error})"
         )
-        return section(name.lower().replace(" ", "-"), name, f'<p class="bad">{escaped(failures[-1])}</p>\n')
+        return section(name.lower().replace(" ", "-"), name, f'<p class="bad">{escaped(unmade[-1])}</p>\n')
 
 
 @cache
