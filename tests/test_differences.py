@@ -622,6 +622,10 @@ HELD = {
         "test_command_validate.py::test_what_is_wrong_is_said_where_it_is",
         "test_command_validate.py::test_files_that_are_as_they_should_be_have_no_fault",
     ),
+    "`aiperf report DIR... --html`": (
+        "test_report_page.py::test_sections_come_in_order_and_failures_have_their_text",
+        "test_report_pages.py::test_runs_of_the_reference_stand_side_by_side",
+    ),
     "`aiperf report DIR --definitions`": (
         "test_definition_tools.py::test_each_tool_reads_its_own_numbers",
         "test_definitions.py::test_every_definition_reads_a_run_and_keeps_its_files",

@@ -49,7 +49,11 @@ class Stage:
         for name in OF_ETC:
             source = Path("/etc") / name
             if source.exists():
-                (shutil.copytree if source.is_dir() else shutil.copy2)(source, folder / "etc" / name, **_LINKS[source.is_dir()])
+                target = folder / "etc" / name
+                if source.is_dir():
+                    shutil.copytree(source, target, symlinks=True)
+                else:
+                    shutil.copy2(source, target)
         for name in SYSTEM:
             if (source := Path("/") / name).is_symlink():
                 (folder / name).symlink_to(source.readlink())
@@ -75,9 +79,6 @@ class Stage:
         done = subprocess.run(self.words(*command), capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout
-
-
-_LINKS: dict[bool, dict[str, bool]] = {True: {"symlinks": True}, False: {}}
 
 
 def unfit() -> str:

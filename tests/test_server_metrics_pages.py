@@ -86,12 +86,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 NAMES = (*PAGES, "html", "json", "cut", "half", "gzip", "moved", "login", "slow", "late", "goes")
-REQUESTS = 60
+REQUESTS = 120
 
 
 @pytest.fixture(scope="module")
 def run(shared_simulator: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Done, str]]:
-    """A run of three seconds beside all of them, and where they are."""
+    """A run of six seconds beside all of them, and where they are: a busy machine reads few pages a second."""
     readings = Counter[str]()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"readings": readings}))
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -26,7 +26,7 @@ PROBLEM = "application/problem+json"
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(12)
 )
-FAULTS = {
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": ({"benchmark": {"modles": ["m"]}}, "modles"),
     "file of the machine": ({"input": "/etc/passwd"}, "is not below"), "parent": ({"input": "../secret"}, "is not below"),
     "link": ({"input": "out/secret"}, "is not below"), "variable": ({"key": "${AWS_SECRET}"}, "AWS_SECRET"),

@@ -93,6 +93,8 @@ def test_three_sites_send_what_one_machine_sends(aiperf: Program, simulator: Sim
     assert all(abs(site["ahead_ms"]) <= site["within_ms"] for site in results["measurement"]["sites"])
     again = aiperf("report", "there", "--output", "again")
     assert again.code == 0, again.err
+    checked = aiperf("validate", "there")
+    assert checked.code == 0, checked.out
     assert numbers(Done(0, "", "", aiperf.folder / "again").json()) == numbers(results)
     assert [list((aiperf.folder / room).iterdir()) for room in ROOMS] == [[], [], []], "the sites left files"
 

@@ -57,8 +57,10 @@ def options(tmp_path: Path) -> Iterator[tuple[int, str]]:
 
 def test_two_logins_are_two_sites(aiperf: Program, simulator: Simulator, options: tuple[int, str]) -> None:
     port, more = options
-    load = ("--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", "--isl", 30, "--osl", 4, "--ui", "none")
-    load += ("--request-rate", 100, "--request-count", 40)
+    load = (
+        "--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", "--isl", 30, "--osl", 4, "--ui", "none",
+        "--request-rate", 100, "--request-count", 40,
+    )  # fmt: skip
     hosts = f"127.0.0.1:{port},localhost:{port}"
     there = ("--engine", "ssh", "--ssh-hosts", hosts, "--ssh-python", sys.executable)
     refused = aiperf("profile", *load, *there)

@@ -106,6 +106,14 @@ def test_the_name_of_a_field_says_whether_it_is_secret(name: str, hidden: bool) 
     assert (KEY not in redact(f"{name}:{KEY}")) is hidden
 
 
+@pytest.mark.parametrize("text", [
+    f"401: Authorization: Bearer {KEY}", f"sent {{'Authorization': 'Bearer {KEY}'}}", f"authorization=basic {KEY}, was refused",
+])  # fmt: skip
+def test_a_credential_behind_its_scheme_is_hidden(text: str) -> None:
+    assert KEY not in redact(text) and redact(text).startswith(text[:5])
+    assert redact("Basic authorization: it is required") == "Basic authorization: it is required"
+
+
 @pytest.mark.parametrize(("text", "fields"), [
     ('{"api_key": "sk-0123456789", "auth": {"token" : "abcdefgh"}}', ["api_key", "token"]),
     ('{"api_key": "EMPTY", "secret": "{{ model }}", "password": {{ text }}, "text": "sk-0123456789"}', []),

@@ -8,7 +8,10 @@ import platform
 import struct
 import sys
 import time
+from functools import cache
 from pathlib import Path
+
+from aiperf import environment
 
 _SLICE_NS = 100_000
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
@@ -20,6 +23,19 @@ LOWEST_NICE = 19
 """The priority of a session that gets what others leave."""
 _AGAIN_S = 0.11
 """Linux lets users without privileges set the priority of a session ten times a second, all of them together."""
+
+
+@cache
+def machine() -> str:
+    """What this is: the processor, how many CPUs this process may use, the system, Python; no name of the machine."""
+    model = platform.machine()
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), model)
+    count = environment.cpus()
+    release = platform.release().partition("-")[0]
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{model}, {count} CPU{'' if count == 1 else 's'}, {platform.system()} {release}, {python}"
 
 
 def ask_for_short_slices() -> bool:
@@ -92,4 +108,4 @@ def level_with_parent(pid: int) -> bool | None:
         return False
 
 
-__all__ = ["LOWEST_NICE", "ask_for_short_slices", "level_with_parent", "set_session_nice", "work_apart"]
+__all__ = ["LOWEST_NICE", "ask_for_short_slices", "level_with_parent", "machine", "set_session_nice", "work_apart"]

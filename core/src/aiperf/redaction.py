@@ -36,6 +36,7 @@ _REDACTIONS = (
     (r"^[^/?#\s@:=\"{]+:[^/?#\s@]+@(?=[\w.\[])", f"{REDACTED}@"),
     (rf"(?i)({_NAME_IN_QUERY})[^&#\s]*", rf"\1{REDACTED}"),
     _JSON_FIELD,
+    (r"(?i)(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|digest|token)\s+)[^\s,'\"]+", rf"\1{REDACTED}"),
     (rf"(?i)((?:^|[\s,]){_NAME}[:=])[^\s,]+", rf"\1{REDACTED}"),
 )
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aiperf import environment, logs
+from aiperf.cores import machine
 from aiperf.errors import AiperfError
 from aiperf.planning import configure
 from aiperf.planning.problems import ReadingInterrupted, Settings
@@ -349,7 +350,7 @@ class PlannedRun:
         warnings, died = tuple(outcome.warnings), tuple(sorted(outcome.died))
         hurried = outcome.signals.count > 0
         sites, looks = self._site_clocks, self._looks
-        end = RunEnd(outcome.cut, outcome.incomplete, warnings, requests, died, columns, hurried, looks, sites)
+        end = RunEnd(outcome.cut, outcome.incomplete, warnings, requests, died, columns, hurried, looks, sites, machine())
         with contextlib.suppress(OSError):  # a full disk: the run counts as interrupted
             save_run(directory, self.plan, self.clock, end)
 

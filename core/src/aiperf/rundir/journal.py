@@ -247,7 +247,7 @@ class RunEnd(Struct, frozen=True):
     wants the end soon.  incomplete: why the run was cut short, None where nothing did.  requests: by shard, how many it has
     sent; absent where the run can't know.  died: shards that lost a process.  columns: size of each file of columns in bytes.
     looks: what verdicts found when they asked the servers behind the load.  sites: of a run that had some, their clocks, and
-    which were lost.
+    which were lost.  machine: as that of ``aiperf.sdk.summary.Measurement``.
     """
 
     cancelled: bool = False
@@ -259,6 +259,7 @@ class RunEnd(Struct, frozen=True):
     hurried: bool = False
     looks: dict[str, str] = {}
     sites: tuple[SiteClock, ...] = ()
+    machine: str | None = None
 
 
 class _Run(Struct, frozen=True):

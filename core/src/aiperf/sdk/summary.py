@@ -167,6 +167,7 @@ class Measurement(Struct, frozen=True):
     client_not_ready: requests, of all phases, that waited for their data set entry, which the client had yet to make.
     findings: of all verdicts; *reasons*, *notes* and the advice in the summary's warnings are sentences of these.
     sites: the machines that the workers were on, None where that was this one.
+    machine: what the run was on: processor, CPUs that it might use, system, Python; None where it didn't record its end.
     """
 
     clock: str
@@ -198,6 +199,7 @@ class Measurement(Struct, frozen=True):
     first_stamp_share: float | None = None
     chunk_stamp_share: float | None = None
     sites: tuple[SiteClock, ...] | None = None
+    machine: str | None = None
 
 
 class DeliveredLoad(Struct, frozen=True):

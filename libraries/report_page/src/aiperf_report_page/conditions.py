@@ -128,10 +128,12 @@ def plugins(run: ReportedRun) -> dict[str, str]:
 
 
 def machines(run: ReportedRun) -> str:
-    """What the results tell of machines: whether the server was on the client's, and the GPUs beside the load."""
+    """What the results tell of machines: whether the server was on the client's, what that is, and the GPUs beside the load."""
     found = []
     if (loopback := run.section("measurement").get("loopback")) is not None:
         found.append("server and client on one machine" if loopback else "server on another machine")
+    if isinstance(client := run.section("measurement").get("machine"), str):
+        found.append(f"client: {client}")
     names: dict[str, int] = {}
     endpoints = _object(run.section("telemetry_data"), "endpoints")
     gpus = [_object(_object(endpoints, host), "gpus") for host in endpoints]

@@ -14,6 +14,7 @@ from aiperf_report_page.markup import Cell, escaped, flat, listed, number, secti
 from aiperf_report_page.numbers import of_entries
 from aiperf_report_page.opening import ReportedRun
 
+_ALWAYS_TOLD = ("planned", "sent", "completed", "errors")
 _LENGTHS = (
     "input_sequence_length", "output_sequence_length", "reasoning_token_count", "cached_token_count", "image_throughput",
     "osl_mismatch_diff_pct",
@@ -85,8 +86,8 @@ def workload(runs: Sequence[ReportedRun]) -> str:
     for run in runs:
         lengths = {tag: entry for tag, entry in run.metrics().items() if tag in _LENGTHS}
         parts.append(of_entries(_of("lengths", run, runs), lengths))
-    measured = {"load": "delivered_load", "arrivals": "measurement.arrivals"}
-    parts += [side_by_side(f"{name} delivered" if name == "load" else name, runs, path) for name, path in measured.items()]
+    parts.append(side_by_side("load delivered", runs, "delivered_load"))
+    parts.append(side_by_side("arrivals; counts that are not here are 0", runs, "measurement.arrivals", zeros=_ALWAYS_TOLD))
     return section("workload", "Workload", *parts)
 
 
@@ -137,8 +138,13 @@ def settings(runs: Sequence[ReportedRun]) -> str:
     return section("settings", "Configuration, command, versions", *parts)
 
 
-def side_by_side(name: str, runs: Sequence[ReportedRun], path: str, leave_out: Iterable[str] = ()) -> str:
-    """An object of the summaries, its leaves as rows; "" where no run has it."""
+def side_by_side(
+    name: str, runs: Sequence[ReportedRun], path: str, leave_out: Iterable[str] = (), zeros: Iterable[str] | None = None
+) -> str:  # fmt: skip
+    """An object of the summaries, its leaves as rows; "" where no run has it.
+
+    zeros: the rows that stand there even where they are 0 in each run; None for all.
+    """
     found = []
     for run in runs:
         value: Any = run.summary
@@ -146,6 +152,9 @@ def side_by_side(name: str, runs: Sequence[ReportedRun], path: str, leave_out: I
             value = value.get(part) if isinstance(value, dict) else None
         value = {key: each for key, each in value.items() if key not in leave_out} if isinstance(value, dict) else {}
         found.append(dict(flat(value)) if value else {})
+    if zeros is not None:
+        told = {row for each in found for row, count in each.items() if count} | set(zeros)
+        found = [{row: count for row, count in each.items() if row in told} for each in found]
     return _table_of(name, runs, found)
 
 

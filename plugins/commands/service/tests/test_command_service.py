@@ -240,7 +240,7 @@ def test_a_program_that_waits_checks_files_and_becomes_a_run(tmp_path: Path) -> 
         async with waiting(tmp_path) as ready:
             answers = [await ready.check(Ask(str(tmp_path / "r"), content=content)) for content in (b"benchmark: [", b"a: 1")]
             assert all(answer is not None and msgspec.json.decode(answer, type=Found).faults for answer in answers)
-            program = await ready.taken(["config", "--nothing"], {**environment({}), "ONLY": "this"})
+            program = await ready.taken(["profile", "--nothing"], {**environment({}), "ONLY": "this"})
             assert program is not None and await ready.taken([], {}) is None and await ready.check(Ask("")) is None
             out, _ = await asyncio.to_thread(program.communicate)
             assert program.returncode == 2 and b"--nothing" in out, out

@@ -22,6 +22,7 @@
     constructor(box) {
       [this.box, this.plot, this.legend] = [box, box.querySelector(".plot"), box.querySelector(".legend")];
       [this.hidden, this.zoom, this.current, this.figure] = [new Set(), null, -1, null];
+      this.plot.style.minHeight = `${HEIGHT}px`;  // nothing moves once it is drawn
     }
     load() {
       this.figure = JSON.parse(this.box.querySelector("script").textContent);
@@ -37,6 +38,7 @@
       if (!this.figure) this.load();
       this.width = width || Math.max(260, this.plot.clientWidth);
       this.drawing = new Figures.Drawing(this.figure, {width: this.width, height: HEIGHT, hidden: this.hidden, zoom: this.range()});
+      this.plot.style.minHeight = "";
       this.plot.replaceChildren(this.drawing.svg, this.tip);
       [this.ring, this.current, this.tip.hidden] = [null, -1, true];
       const focused = [...this.legend.querySelectorAll("button")].indexOf(document.activeElement);

@@ -136,12 +136,13 @@ class Loops(NamedTuple):
 def measurement(
     plan: Plan, counts: PhaseCounts, outcome: Arrivals, slips: Merged | None, turnarounds: Merged | None, loops: Loops, *,
     lateness: Buckets, clock_steps: int, polls: Merged | None = None, sites: tuple[SiteClock, ...] | None = None,
+    machine: str | None = None,
 ) -> Measurement:  # fmt: skip
     """The measurement section of a phase, without a verdict.
 
     *slips*: the client's own part of the arrivals' delays.  *lateness*: delays of reads behind their kernel stamps.
     *turnarounds*: of the client between two requests in one slot.  All in ns.  *clock_steps*: noticed by all shards together.
-    *polls*: times between the last two polls of requests.  *sites*: as those of the measurement.
+    *polls*: times between the last two polls of requests.  *sites*, *machine*: as those of the measurement.
     """
     return Measurement(
         "kernel" if lateness.count else "read", all(_is_loopback(url) for url in plan.target.urls), outcome,
@@ -157,7 +158,7 @@ def measurement(
         window_stalls=loops.counters.get("window_stalls", 0),
         window_stalled_ms=round(loops.counters.get("window_stalled_ns", 0) / 1e6, 3), merged_first=counts.merged_first,
         first_stamp_share=_own_share(counts.merged_first, counts.answers_begun),
-        chunk_stamp_share=_own_share(counts.coalesced, counts.chunks), sites=sites,
+        chunk_stamp_share=_own_share(counts.coalesced, counts.chunks), sites=sites, machine=machine,
     )  # fmt: skip
 
 

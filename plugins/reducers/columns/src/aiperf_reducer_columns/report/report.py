@@ -211,7 +211,7 @@ class Merging:
         measured = measurement(
             plan, counts, outcome, folds.get(SLIP), folds.get(TURNAROUND), loops,
             lateness=lateness, clock_steps=sum(part.clock_steps for part in self.parts), polls=folds.get(POLLS),
-            sites=ended.sites or None,
+            sites=ended.sites or None, machine=ended.machine,
         )  # fmt: skip
         survived, urls = survival(self.catalogue, folds, self._percentiles), self._urls(main_plan, counts)
         late = [*self.plugin_folds.off.values(), *self.analyses.warnings, *self.by_text.warnings]
