@@ -13,7 +13,7 @@ from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard, SiteLine
 from aiperf.sites.clock_offset import Trips
 from aiperf.sites.delivery import Delivery
-from aiperf.sites.files import FileCopy, part, sent_file
+from aiperf.sites.files import FileCopy, is_columns, part, sent_file
 from msgspec.structs import replace
 
 _MOST_S = 60.0
@@ -161,3 +161,11 @@ def test_a_file_is_copied_in_pieces_that_may_be_lost(tmp_path: Path, monkeypatch
     assert sent_file(copies / source.name) == sent_file(source)
     copy.drop(source.name)
     assert copy.missing_bytes == 5000 and (copies / source.name).stat().st_size == 0
+
+
+@pytest.mark.parametrize(("name", "own"), [
+    ("columns-1.0", True), ("columns-4.12", True), ("columns-0.0", False), ("columns-1.0.draft", False), ("run.json", False),
+    ("../columns-1.0", False), ("columns-1.0\n", False), ("columns-\u0661.0", False), ("", False),
+])  # fmt: skip
+def test_a_site_writes_its_own_columns_alone(name: str, own: bool) -> None:
+    assert is_columns(name, 1, 3) is own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,12 @@ DOWN_BYTES, UP_BYTES = 1 << 20, 256 << 10
 """Of a piece for a site, and of one that it sends beside its load."""
 _AGAIN_S = 2.0
 """A piece that did not come in this time is asked for again."""
+
+
+def is_columns(name: str, site: int, sites: int) -> bool:
+    """Whether a file has the name of columns of a reducer of that *site*, of so many *sites*: it writes no other file."""
+    found = re.fullmatch(r"columns-([0-9]{1,6})\.[0-9]{1,9}", name)
+    return found is not None and int(found[1]) % sites == site
 
 
 def sent_file(path: Path) -> SentFile:

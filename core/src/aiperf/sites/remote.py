@@ -19,7 +19,7 @@ from aiperf.sdk.plan import Plan
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard
 from aiperf.sites.clock_offset import FEWEST_TRIPS, ClockOffset, Trips
-from aiperf.sites.files import UP_BYTES, FileCopy, part, sent_file
+from aiperf.sites.files import UP_BYTES, FileCopy, is_columns, part, sent_file
 from aiperf.sites.silence import SILENCE_S
 
 _TRIP_S = 1.0
@@ -307,8 +307,12 @@ class RemoteSites:
             case messages.FromChild(body):
                 self._waiting.append(_from_site(site, control.decode(body)))
             case messages.ChildEnded(role, index, code):
-                site.children[role, index].code = code
+                if (child := site.children.get((role, index))) is not None:
+                    child.code = code
             case messages.Columns(sizes, requests):
+                if not all(is_columns(name, site.index, len(self.all)) for name in sizes):
+                    site.lose("it names files that are not its columns")
+                    return
                 site.requests = requests
                 for name, size in sizes.items():
                     site.copy.grow(name, size)
@@ -317,7 +321,10 @@ class RemoteSites:
                 for wanted in site.copy.wanted():
                     site.send(wanted)
             case messages.FileWanted(name):
-                site.send(part(self._files[name], message))
+                if name in self._files:
+                    site.send(part(self._files[name], message))
+                else:
+                    site.lose("it asks for a file that is not for sites")
             case messages.Supplied():
                 site.supplied = True
             case messages.Unfit(why):
