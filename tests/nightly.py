@@ -3,8 +3,9 @@
 usage: nightly.py [--jobs N] [--only TEXT] [--keep] [--page-only]
 
 --jobs: cells that run at a time (default: half the processors, at least one).  --only: cells whose name has TEXT; the others
-keep their results of before.  --keep: run only cells without a result, or with a failure.  --page-only: write the page from the
-results there are.  Results are kept in artifacts/nightly.json.  Exits 1 where a cell fails.
+keep their results of before, and the page is written where all have one.  --keep: run only cells without a result, or with a
+failure.  --page-only: write the page from the results there are.  Results are kept in artifacts/nightly.json.  Exits 1 where a
+cell fails.
 """
 
 from __future__ import annotations
@@ -132,6 +133,14 @@ def away_name(cell: away_table.AwayCell) -> str:
 
 def soak_name(transport: str) -> str:
     return f"soak {transport}"
+
+
+def names() -> list[str]:
+    """The names of all cells."""
+    return [
+        *map(fault_name, fault_table.cells()), *map(kill_name, kill_table.cells()), *map(away_name, away_table.cells()),
+        *busy_table.CELLS, *map(soak_name, fault_table.TRANSPORTS),
+    ]  # fmt: skip
 
 
 def run(results: Results, jobs: int, only: str, keep: bool) -> None:
@@ -332,8 +341,11 @@ def main(words: Sequence[str]) -> int:
     results = Results()
     if not given.page_only:
         run(results, given.jobs, given.only, given.keep)
-    PAGE.write_text(page(results))
-    print(f"{PAGE.relative_to(ROOT)} is written")
+    if given.only and (unknown := [name for name in names() if name not in results.by_name]):
+        print(f"{PAGE.relative_to(ROOT)} stays as it is: {len(unknown)} other cells have no result here; --page-only writes it")
+    else:
+        PAGE.write_text(page(results))
+        print(f"{PAGE.relative_to(ROOT)} is written")
     return int(any(result.problems for result in results.by_name.values()))
 
 
