@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import zmq
+from aiperf import AiperfError
+from aiperf.sdk.engine import SiteEngine
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard, SiteLine
 from aiperf.sites.clock_offset import Trips
@@ -61,6 +64,31 @@ def test_messages_over_a_broken_way_come_once_and_in_order() -> None:
         for data in here.due(now_s):
             there.unpacked(data, now_s)
     assert got == sent
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1"])
+def test_the_run_listens_where_the_engine_says(host: str) -> None:
+    class Elsewhere(SiteEngine[None]):
+        def host(self) -> str:
+            return host
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, 0), family=family).close()
+    except OSError as error:
+        pytest.skip(f"this machine has no address {host}: {error}")
+    engine = Elsewhere(None)
+    board = SiteBoard(engine.host())
+    line = SiteLine(board.keys(0, engine.address(0, board.port)))
+    line.send(messages.SiteUp("1"))
+    assert heard(board) == (0, messages.SiteUp("1"))
+    line.close()
+    board.close()
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(AiperfError, match=r"the run can't listen for its sites at 198\.51\.100\.1: \w+"):
+        SiteBoard("198.51.100.1")
 
 
 def test_a_message_that_may_be_lost_is_never_sent_again() -> None:

@@ -40,7 +40,8 @@ class SiteStart(Struct, frozen=True):
     index: number of the site, from 0 on.  words: for the Python interpreter of the site, behind its name.  input: bytes for the
     standard input of the command, which stays open behind them; they hold keys, so they belong into no argument, variable,
     file or log.  log: a file on this machine for the command's standard output and error, to be appended to.
-    address: as :meth:`SiteEngine.address` gave it.  port: of this machine's loopback, where the run listens.
+    address: as :meth:`SiteEngine.address` gave it.  port: of :meth:`SiteEngine.host`, where the run listens.
+    workers, reducers: how many of each the command starts, so that a scheduler knows how many processors it needs.
     """
 
     index: int
@@ -49,6 +50,8 @@ class SiteStart(Struct, frozen=True):
     log: Path
     address: str
     port: int
+    workers: int = 1
+    reducers: int = 1
 
 
 class Shard:
@@ -107,12 +110,24 @@ class SiteEngine(RunEngine[OptionsT]):
         """
         raise NotImplementedError(f"{type(self).__name__} must define names()")
 
-    def address(self, index: int, port: int) -> str:
-        """Where a program of the site reaches *port* of this machine's loopback: ``tcp://HOST:PORT`` or ``ipc://PATH``.
+    def host(self) -> str:
+        """The IP address of this machine where the run listens for its sites; asked once, before any site is started.
 
-        The default is for sites on this machine.  What passes there is encrypted by the run.
+        The default, loopback, is for engines that forward a connection.  With another one, whoever reaches the port can
+        connect, and is turned away without a key of the run.
+
+        Raises:
+            AiperfError: The machines can't be reached; with what to do.
         """
-        return f"tcp://127.0.0.1:{port}"
+        return "127.0.0.1"
+
+    def address(self, index: int, port: int) -> str:
+        """Where a program of the site reaches *port* of :meth:`host`: ``tcp://HOST:PORT`` or ``ipc://PATH``.
+
+        The default is for sites that reach that address themselves.  What passes there is encrypted by the run.
+        """
+        host = self.host()
+        return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
     def start(self, start: SiteStart) -> Shard:
         """Start the command of a site, and return at once; Ctrl-C on the terminal must not reach it.

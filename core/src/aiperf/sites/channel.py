@@ -14,6 +14,7 @@ import msgspec
 import zmq
 from zmq.utils import z85
 
+from aiperf.errors import AiperfError
 from aiperf.sites.delivery import Delivery
 from aiperf.sites.messages import UNNUMBERED, SiteKeys, SiteMessage, decode, encode
 
@@ -30,10 +31,13 @@ def _key_pair() -> tuple[str, str]:
 
 
 class SiteBoard:
-    """The run's end: one socket on this machine's loopback, for all sites.
+    """The run's end: one socket for all sites, at the IP address *host* of this machine.
 
     heard_s: by site, when something of it came last (monotonic s); a site that never spoke is missing.
     garbage: sites that sent what is no message of ours.
+
+    Raises:
+        AiperfError: This machine has no such address.
     """
 
     def __init__(self, host: str = "127.0.0.1") -> None:
@@ -50,7 +54,7 @@ class SiteBoard:
             self._socket.setsockopt(option, value)
         self._socket.setsockopt_string(zmq.CURVE_SECRETKEY, secret)
         self._socket.setsockopt_string(zmq.ZAP_DOMAIN, "aiperf")
-        self.port = self._socket.bind_to_random_port(f"tcp://{host}")
+        self.port = self._listen(host)
         self._poller = zmq.Poller()
         for socket in (self._zap, self._socket):
             self._poller.register(socket, zmq.POLLIN)
@@ -59,6 +63,14 @@ class SiteBoard:
         self._deliveries: dict[int, Delivery] = {}
         self.heard_s: dict[int, float] = {}
         self.garbage: set[int] = set()
+
+    def _listen(self, host: str) -> int:
+        self._socket.setsockopt(zmq.IPV6, ":" in host)
+        try:
+            return self._socket.bind_to_random_port(f"tcp://[{host}]" if ":" in host else f"tcp://{host}")
+        except zmq.ZMQError as error:
+            self.close()
+            raise AiperfError(f"the run can't listen for its sites at {host}: {error.strerror}") from error
 
     def keys(self, site: int, address: str) -> SiteKeys:
         """New keys for a site, which reaches this end at *address*; those that it had are worth nothing any more."""
@@ -140,6 +152,7 @@ class SiteLine:
         self._socket.setsockopt_string(zmq.CURVE_SERVERKEY, keys.server)
         self._socket.setsockopt_string(zmq.CURVE_PUBLICKEY, keys.public)
         self._socket.setsockopt_string(zmq.CURVE_SECRETKEY, keys.secret)
+        self._socket.setsockopt(zmq.IPV6, "[" in keys.address)
         self._socket.connect(keys.address)
         self._address = keys.address
         self._delivery = Delivery()

@@ -162,7 +162,7 @@ class RemoteSites:
         self, plan: Plan, engine: SiteEngine, clock: RunClock, journal: Path, log_file: Path, module: str
     ) -> None:  # fmt: skip
         self._plan, self._engine, self._clock, self._journal = plan, engine, clock, journal
-        self._board = SiteBoard()
+        self._board = SiteBoard(engine.host())
         self._files: dict[str, Path] = {}
         self._supplied: list[messages.SentFile] = []
         self._waiting: deque[control.Message] = deque()
@@ -172,7 +172,8 @@ class RemoteSites:
             address = engine.address(index, self._board.port)
             keys = msgspec.json.encode(self._board.keys(index, address)) + b"\n"
             log = log_file.with_name(f"site-{index}.log")
-            start = SiteStart(index, ("-P", "-m", module), keys, log, address, self._board.port)
+            workers, reducers = map(len, self._indices(index))
+            start = SiteStart(index, ("-P", "-m", module), keys, log, address, self._board.port, workers, reducers)
             self.all.append(RemoteSite(self._board, name, index, engine.start(start), log, journal))
 
     @property
@@ -284,6 +285,11 @@ class RemoteSites:
     def _site_of(self, shard: int) -> RemoteSite:
         return self.all[shard % len(self.all)]
 
+    def _indices(self, site: int) -> tuple[list[int], list[int]]:
+        """The indices of the workers and of the reducers at a site."""
+        run = self._plan.run
+        return list(range(site, run.workers, len(run.sites))), list(range(site, run.reducers, len(run.sites)))
+
     def _tend(self) -> None:
         now_s = time.monotonic()
         if now_s - self._tended_s < _TEND_MS / 1000:
@@ -333,9 +339,8 @@ class RemoteSites:
     def _give_order(self, site: RemoteSite) -> None:
         """The clock is known: the site may start its processes."""
         site.ahead = site.trips.offset()
-        run, count = self._plan.run, len(self.all)
         clock = replace(self._clock, ahead_ns=site.ahead.ahead_ns)
-        workers, reducers = list(range(site.index, run.workers, count)), list(range(site.index, run.reducers, count))
+        workers, reducers = self._indices(site.index)
         site.send(messages.Order(part_of(self._plan, site.index), clock, workers, reducers))
         if self._supplied:
             self._supply(site)
@@ -344,7 +349,7 @@ class RemoteSites:
         site.send(messages.Supply(part_of(self._plan, site.index), self._supplied))
 
     def _clock_of(self, site: RemoteSite) -> SiteClock:
-        shards = tuple(range(site.index, self._plan.run.workers, len(self.all)))
+        shards = tuple(self._indices(site.index)[0])
         before, (drift_ns, drift_within_ns) = site.ahead or ClockOffset(0, 0, 0, 0), site.drift_ns()
         return SiteClock(
             site.name, shards, before.ahead_ns / 1e6, before.within_ns / 1e6, drift_ns / 1e6, drift_within_ns / 1e6,

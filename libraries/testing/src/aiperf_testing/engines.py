@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import socket
 import sys
 import tempfile
 import time
@@ -164,6 +165,11 @@ class SiteEngineContract:
         assert names == list(bench.engine.names()), "names gave others when it was asked again: they depend on options alone"
 
     def test_a_site_has_a_way_to_the_run(self, bench: SiteBench) -> None:
+        host = bench.engine.host()
+        try:
+            socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+        except OSError as error:
+            pytest.fail(f"host gave {host!r}, where nothing can listen ({error}): give an IP address of this machine")
         address = bench.engine.address(0, 4321)
         assert re.fullmatch(r"tcp://\S+:\d+|ipc:///\S+", address), unlike(address, "tcp://HOST:PORT or ipc:///PATH", "give one")
 
