@@ -149,6 +149,36 @@ def test_what_is_no_message_is_noted_and_not_raised(board: SiteBoard) -> None:
     line.close()
 
 
+def test_a_second_program_with_a_sites_key_is_noted_and_not_heard(board: SiteBoard) -> None:
+    keys = board.keys(0, f"tcp://127.0.0.1:{board.port}")
+    first, second = SiteLine(keys), SiteLine(keys)
+    first.send(messages.SiteUp("first"))
+    assert heard(board) == (0, messages.SiteUp("first")) and board.twice == set()
+    second.send(messages.SiteUp("second"))
+    until_s = time.monotonic() + _MOST_S
+    while not board.twice and time.monotonic() < until_s:
+        assert board.receive(20) is None
+    assert board.twice == {0}
+    board.send(0, messages.SiteEnd())
+    assert answer(first) == messages.SiteEnd() and second.receive() is None
+    for line in (first, second):
+        line.close()
+
+
+def test_a_site_that_was_replaced_is_not_heard_any_more(board: SiteBoard) -> None:
+    address = f"tcp://127.0.0.1:{board.port}"
+    old = SiteLine(board.keys(0, address))
+    old.send(messages.SiteUp("old"))
+    assert heard(board) == (0, messages.SiteUp("old"))
+    new = SiteLine(board.keys(0, address))
+    old.send(messages.SiteUp("late"))
+    new.send(messages.SiteUp("new"))
+    assert heard(board) == (0, messages.SiteUp("new"))
+    assert board.receive(200) is None and not board.garbage and not board.twice
+    for line in (old, new):
+        line.close()
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_planted_offset_is_within_the_stated_uncertainty(seed: int) -> None:
     draws, trips, ahead_ns = random.Random(seed), Trips(), random.Random(seed).randrange(-(10**15), 10**15)

@@ -7,6 +7,7 @@ no key of the run is turned away before a message of theirs is read (ZAP, RFC 27
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from pathlib import Path
 
@@ -34,7 +35,8 @@ class SiteBoard:
     """The run's end: one socket for all sites, at the IP address *host* of this machine.
 
     heard_s: by site, when something of it came last (monotonic s); a site that never spoke is missing.
-    garbage: sites that sent what is no message of ours.
+    garbage: sites that sent what is no message of ours.  twice: sites with whose key two programs have connected; the first
+    one is heard.
 
     Raises:
         AiperfError: This machine has no such address.
@@ -59,10 +61,12 @@ class SiteBoard:
         for socket in (self._zap, self._socket):
             self._poller.register(socket, zmq.POLLIN)
         self._sites: dict[bytes, int] = {}
+        self._names: dict[int, bytes] = {}
         self._identities: dict[int, bytes] = {}
         self._deliveries: dict[int, Delivery] = {}
         self.heard_s: dict[int, float] = {}
         self.garbage: set[int] = set()
+        self.twice: set[int] = set()
 
     def _listen(self, host: str) -> int:
         self._socket.setsockopt(zmq.IPV6, ":" in host)
@@ -77,7 +81,8 @@ class SiteBoard:
         public, secret = _key_pair()
         self._sites = {key: number for key, number in self._sites.items() if number != site}
         self._sites[z85.decode(public)] = site
-        self._identities[site] = public.encode()
+        self._names[site] = public.encode()
+        self._identities.pop(site, None)
         self._deliveries[site] = Delivery()
         return SiteKeys(address, self._public, public, secret)
 
@@ -114,15 +119,21 @@ class SiteBoard:
         self._context.term()
 
     def _put(self, site: int, data: bytes) -> None:
-        with contextlib.suppress(zmq.Again):
-            self._socket.send_multipart([self._identities[site], data], zmq.DONTWAIT)
+        if (identity := self._identities.get(site)) is not None:  # else it never connected
+            with contextlib.suppress(zmq.Again):
+                self._socket.send_multipart([identity, data], zmq.DONTWAIT)
 
     def _taken(self) -> tuple[int, SiteMessage] | None:
         frames = self._socket.recv_multipart(zmq.DONTWAIT, copy=False)
         # The identity is what the other side says of itself; the user is who proved to have the key.
-        site = int(frames[-1].get("User-Id"))
-        if len(frames) != 2 or frames[0].bytes != self._identities[site]:
+        site = self._sites.get(z85.decode(str(frames[-1].get("User-Id"))))
+        if site is None:  # its key is worth nothing any more
+            return None
+        if len(frames) != 2 or not frames[0].bytes.startswith(self._names[site]):
             self.garbage.add(site)
+            return None
+        if self._identities.setdefault(site, frames[0].bytes) != frames[0].bytes:
+            self.twice.add(site)
             return None
         now_s = self.heard_s[site] = time.monotonic()
         try:
@@ -135,8 +146,8 @@ class SiteBoard:
     def _admit(self) -> None:
         """Answer the question of ZeroMQ's input whether a key is that of a site."""
         version, request, _, _, _, mechanism, *credentials = self._zap.recv_multipart()
-        site = self._sites.get(credentials[0]) if mechanism == b"CURVE" and credentials else None
-        status = (b"200", b"OK", b"%d" % site) if site is not None else (b"400", b"no key of this run", b"")
+        known = mechanism == b"CURVE" and credentials[:1] and credentials[0] in self._sites
+        status = (b"200", b"OK", z85.encode(credentials[0])) if known else (b"400", b"no key of this run", b"")
         self._zap.send_multipart([version, request, *status, b""])
 
 
@@ -148,7 +159,8 @@ class SiteLine:
         self._socket = self._context.socket(zmq.DEALER)
         for option, value in ((zmq.LINGER, _LINGER_MS), (zmq.SNDHWM, _QUEUED), (zmq.RCVHWM, _QUEUED)):
             self._socket.setsockopt(option, value)
-        self._socket.setsockopt_string(zmq.IDENTITY, keys.public)  # nobody else knows it: another site can't take its place
+        # Nobody else knows it, so that no other site can take its place; nor has another program with its key the same.
+        self._socket.setsockopt_string(zmq.IDENTITY, f"{keys.public} {secrets.token_hex(16)}")
         self._socket.setsockopt_string(zmq.CURVE_SERVERKEY, keys.server)
         self._socket.setsockopt_string(zmq.CURVE_PUBLICKEY, keys.public)
         self._socket.setsockopt_string(zmq.CURVE_SECRETKEY, keys.secret)

@@ -103,6 +103,8 @@ class RemoteSite:
             self.lose(f"nothing was heard of it for {silence_s:g} s")
         elif self.index in self._board.garbage:
             self.lose("it sent what is no message of a site")
+        elif self.index in self._board.twice:
+            self.lose("two programs have connected with its key: its engine must start one")
         elif self.up:
             for wanted in self.copy.wanted():
                 self.send(wanted)
