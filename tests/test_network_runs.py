@@ -43,7 +43,7 @@ def less(results: dict[str, Any], tag: str, statistic: str) -> float:
 def test_the_round_trip_through_a_slow_wire_is_measured(tmp_path: Path) -> None:
     """Packets take 5 ms each way."""
     try:
-        with two_networks(0.005) as (here, there), simulator_in(there) as url:
+        with two_networks(0.005) as (here, there, _), simulator_in(there) as url:
             words = [sys.executable, "-m", "aiperf", "profile", *LOAD, "--url", url, "--artifact-dir", tmp_path / "run",
                      "--request-rate", 20, "--request-count", 40, "--network-latency-automatic",
                      "--network-latency-ping-interval", 0.2, "--no-gpu-telemetry"]  # fmt: skip

@@ -2,57 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from aiperf_command_simulate.testing import Simulator
 from program import Done, Program
+from ssh_server import NoSshError, ssh_server
 
 pytestmark = pytest.mark.long
-SERVER = """
-Port {port}
-ListenAddress 127.0.0.1
-HostKey {folder}/host
-AuthorizedKeysFile {folder}/login.pub
-StrictModes no
-UsePAM no
-PasswordAuthentication no
-PermitRootLogin yes
-PidFile none
-"""
 
 
 @pytest.fixture
 def options(tmp_path: Path) -> Iterator[tuple[int, str]]:
     """The port of a server that lets this user in, and options of the ssh program for it."""
-    program, maker = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin"), shutil.which("ssh-keygen")
-    if program is None or maker is None or shutil.which("ssh") is None:
-        pytest.skip("no server of ssh is installed")
-    for name in ("host", "login"):
-        subprocess.run([maker, "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    (tmp_path / "config").write_text(SERVER.format(port=port, folder=tmp_path))
-    (tmp_path / "known").write_text(f"[127.0.0.1]:{port} {(tmp_path / 'host.pub').read_text()}")
-    with (tmp_path / "log").open("wb") as log:
-        server = subprocess.Popen([program, "-D", "-e", "-f", str(tmp_path / "config")], stderr=log)
     try:
-        until_s = time.monotonic() + 60
-        while "Server listening" not in (said := (tmp_path / "log").read_text()):
-            if server.poll() is not None:
-                pytest.skip(f"a server of ssh can't be started here: {said.strip()}")
-            assert time.monotonic() < until_s
-            time.sleep(0.02)
-        yield port, f"-i {tmp_path}/login -o UserKnownHostsFile={tmp_path}/known"
-    finally:
-        server.terminate()
-        server.wait()
+        with ssh_server(tmp_path) as found:
+            yield found
+    except NoSshError as error:
+        pytest.skip(str(error))
 
 
 def test_two_logins_are_two_sites(aiperf: Program, simulator: Simulator, options: tuple[int, str]) -> None:
