@@ -24,7 +24,7 @@ from aiperf.registry.patience import calls, no_exit
 from aiperf.run.builder import Builder, built
 from aiperf.run.display import Display
 from aiperf.run.run import in_process
-from aiperf.run.start import Interruption, Outcome, Signals, raise_open_files_limit
+from aiperf.run.start import Interruption, Outcome, Signals, check_open_files
 from aiperf.run.steps import step
 from aiperf.run.watchers import Watchers
 from aiperf.rundir.artifacts import planned_files
@@ -72,7 +72,7 @@ def page_of(settings: Settings, registry: Registry, signals: Signals) -> str:
         except ReadingInterrupted:
             signals.check()
             raise
-        raise_open_files_limit(plan)
+        check_open_files(plan)
         with contextlib.closing(_display(plan, registry)) as display:
             signals.say = display.interject
             logs.to_console(settings.log_level, display.log, quiet=quiet)

@@ -41,7 +41,7 @@ from aiperf.run.start import (
     Interruption,
     Outcome,
     Signals,
-    raise_open_files_limit,
+    check_open_files,
     save_first,
     told,
     without_room,
@@ -157,7 +157,7 @@ def _measure(
     """Run the plan.  A run that ends before its first phase leaves the directory as it was."""
     registry.hooks().report = outcome.blame
 
-    raise_open_files_limit(plan)
+    check_open_files(plan)
     say = display.log if place is None else logs.once(display.log, place.said)
     directories = Directories(plan.output)
     with directories.restored_unless_begun():

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from aiperf import __version__
 from aiperf.errors import AiperfError
-from aiperf.processes import control, local
+from aiperf.processes import control, local, open_files
 from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.sdk.engine import Shard
@@ -128,6 +128,7 @@ class SiteProcess:
         if (why := unfit(order.plan)) is not None:
             self._line.send(messages.Unfit(why))
             return
+        open_files.check(order.plan, max(1, len(order.workers)))
         self._order, self._clock = order, order.clock
         self._plan = here(order.plan, self._directory)
         save_run(self._directory, self._plan, self._clock)
@@ -252,21 +253,34 @@ def here(plan: Plan, directory: Path) -> Plan:
 def main() -> None:
     local.ignore_endings()
     keys = msgspec.json.decode(_first_line(), type=messages.SiteKeys)
-    base = temporary.socket_base()
-    temporary.sweep(base)
-    with temporary.private_directory(base, "site") as directory:
-        journal = directory / "journal"
-        journal.mkdir(mode=0o700)
+    with contextlib.ExitStack() as stack:
+        try:
+            open_files.raise_limit()
+            base = temporary.socket_base()
+            temporary.sweep(base)
+            directory = stack.enter_context(temporary.private_directory(base, "site"))
+            journal = directory / "journal"
+            journal.mkdir(mode=0o700)
+        except (AiperfError, OSError) as error:
+            sys.exit(_sentence(error))
         line, board = SiteLine(keys), control.Switchboard(f"ipc://{directory}/control")
         site = SiteProcess(line, board, journal)
         try:
             site.run()
         except (AiperfError, OSError) as error:
-            line.send(messages.Unfit(error.message if isinstance(error, AiperfError) else str(error)))
+            line.send(messages.Unfit(_sentence(error, journal)))
         finally:
             site.end()
             board.close()
             line.close()
+
+
+def _sentence(error: AiperfError | OSError, place: Path | None = None) -> str:
+    """What went wrong; *place*: where, if the system's error names none."""
+    if isinstance(error, OSError):
+        where = error.filename or place
+        return f"{error.strerror or error}: {where}" if where else str(error.strerror or error)
+    return f"{error.message} ({'; '.join(error.hints)})" if error.hints else error.message
 
 
 def _first_line() -> bytes:

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import logging
 import os
-import resource
 import select
 import signal
 from collections import deque
@@ -17,7 +16,7 @@ from types import FrameType
 
 from aiperf import logs
 from aiperf.errors import AiperfError, ConfigError
-from aiperf.processes import local
+from aiperf.processes import local, open_files
 from aiperf.processes.control import Switchboard
 from aiperf.redaction import scrubbed
 from aiperf.registry.patience import calls
@@ -29,11 +28,7 @@ from aiperf.sdk.plan import OutputPlan, Plan
 
 log = logging.getLogger(__name__)
 
-_LEAST_FILES = 256
-"""Files that a run must be allowed to open."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_OWN_FILES = 64
-"""Open files of a worker beside its connections."""
 
 
 class Interruption(Exception):  # noqa: N818  # the user's wish, not an error
@@ -155,24 +150,15 @@ class Outcome:
         self.warn(sentence)
 
 
-def raise_open_files_limit(plan: Plan) -> None:
-    """Allow as many open files as the system lets this user have.
+def check_open_files(plan: Plan) -> None:
+    """Allow as many open files as the system lets this user have; each site checks its own workers.
 
     Raises:
         ConfigError: That is too few for a run, or for the connections of a worker in a closed loop.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < _LEAST_FILES:
-        raise ConfigError(f"the limit of open files is {hard}; {_LEAST_FILES} are needed", "raise it: ulimit -n 4096")
-    free = [phase for phase in plan.load.phases if plan.plugins.fact("schedules", phase.schedule, "follows") == "free_slots"]
-    concurrency = max((phase.concurrency or 0 for phase in free), default=0)
-    needed = -(-concurrency // plan.run.workers) + _OWN_FILES
-    if needed > hard:
-        where = "the worker" if plan.run.workers == 1 else f"each of {plan.run.workers} workers"
-        message = f"concurrency {concurrency} needs {needed} open files in {where}; the limit is {hard}"
-        raise ConfigError(message, f"raise it: ulimit -n {needed}, or use more workers")
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    open_files.raise_limit()
+    if not plan.run.sites:
+        open_files.check(plan, plan.run.workers)
 
 
 class Directories:
