@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +83,10 @@ def test_three_sites_send_what_one_machine_sends(aiperf: Program, simulator: Sim
     assert due(here) == due(there)
     assert {row["request_id"] for row in truth} == {row["x_request_id"] for row in ledger(there)} and len(truth) == 60
     assert Counter(row["worker"] for row in ledger(there)) == {"worker-0": 20, "worker-1": 20, "worker-2": 20}
+    places = {f"worker-{i}": room for i, room in enumerate(ROOMS)}
+    assert all(row["site"] == places[row["worker"]] for row in ledger(there)) and "site" not in ledger(here)[0]
+    records = there.lines("profile_export.jsonl")
+    assert all(row["metadata"]["site"] == places[row["metadata"]["worker_id"]] for row in records) and len(records) == 60
     assert (here.artifacts / "inputs.json").read_bytes() == (there.artifacts / "inputs.json").read_bytes()
     assert "--concurrency of phase profiling: 50 = 17 + 17 + 16 at the sites attic, barn, cellar" in there.err
 
@@ -141,6 +146,7 @@ def test_a_site_that_dies_is_named_and_what_came_of_it_counts(aiperf: Program, s
     assert lost in done.json()["incomplete_reason"] and f"results are partial: {lost}" in done.last_words
     rows = Counter((row.get("worker"), row["outcome"]) for row in ledger(done))
     assert sum(rows.values()) == 400 and rows["worker-1", "completed"] > 0 and rows[None, "unknown"] > 0
+    assert {row["site"] for row in ledger(done) if row["n"] % 3 == 1} == {"barn"}
     assert done.json()["measurement"]["verdict"] == "suspect"
     seen = {row["request_id"] for row in simulator.truth()["requests"]}
     assert {row["x_request_id"] for row in ledger(done) if row["outcome"] == "completed"} <= seen
@@ -175,6 +181,27 @@ def test_a_worker_that_dies_at_a_site_is_replaced_there(aiperf: Program, simulat
     assert [row["n"] for row in rows] == [*range(200)]
     assert {row["outcome"] for row in rows if row.get("worker") != "worker-1"} <= {"completed", "unknown"}
     assert sum(row["outcome"] == "completed" for row in rows) > 150
+
+
+@pytest.mark.long
+def test_a_running_view_names_the_site_of_each_worker(aiperf: Program, simulator: Simulator) -> None:
+    load = ("--request-rate", 40, "--benchmark-duration", 60, "--api-port", 0)
+    started = aiperf.start(*words(simulator, *load, *sites("attic", "barn")))
+    started.hears("/#")  # before the token
+    served = re.search(r"served on http://[^/]+:(\d+)/#", started._said)
+    assert served is not None
+    port = int(served[1])
+
+    def workers() -> list[dict[str, Any]]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/workers", timeout=60) as answer:
+            return list(json.load(answer)["workers"].values())
+
+    wait_for(lambda: len(workers()) == 2 and all((each["health"] or {}).get("cpu_usage") is not None for each in workers()))
+    assert [each["site"] for each in workers()] == ["attic", "barn"]
+    pids = started.processes()
+    assert all(each["health"]["pid"] in pids and each["health"]["memory_usage"] > 1 << 20 for each in workers())
+    started.interrupt()
+    assert started.end().code == 130
 
 
 @pytest.mark.long

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from aiperf import __version__
 from aiperf.errors import AiperfError
 from aiperf.processes import control, local, open_files
+from aiperf.processes.usage import UsageReader
 from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.sdk.engine import Shard
@@ -36,6 +37,7 @@ from aiperf.worker.clock import NS_PER_S
 from aiperf.worker.shared import Shared
 
 _TICK_S = 0.2
+_USAGE_S = 1.0
 _DRAIN_S = 5.0
 """Longest time for requests in flight once the run is gone."""
 _END_S = 2.0
@@ -46,7 +48,7 @@ class SiteProcess:
 
     def __init__(self, line: SiteLine, board: control.Switchboard, directory: Path) -> None:
         self._line, self._board, self._directory = line, board, directory
-        self._children: dict[tuple[str, int], Shard] = {}
+        self._children: dict[tuple[str, int], local.LocalProcess] = {}
         self._told: set[Shard] = set()
         self._plan: Plan | None = None
         self._clock = RunClock(0, 0)
@@ -60,6 +62,7 @@ class SiteProcess:
         self._died: set[int] = set()
         self._ticked_s = 0.0
         self._columns: messages.Columns | None = None
+        self._usage, self._usage_s = UsageReader(), 0.0
         self.over = False
 
     def run(self) -> None:
@@ -91,6 +94,9 @@ class SiteProcess:
                 self._told.add(process)
                 self._line.send(messages.ChildEnded(role, index, code))
         self._tell_columns()
+        if now_s - self._usage_s >= _USAGE_S:
+            self._usage_s = now_s
+            self._tell_usage(now_s)
         self._ask_for_files()
         self._line.tend()
         if now_s - self._line.heard_s > SILENCE_S:
@@ -211,6 +217,12 @@ class SiteProcess:
         if columns != self._columns:
             self._columns = columns
             self._line.send(columns)
+
+    def _tell_usage(self, now_s: float) -> None:
+        workers = {index: each for (role, index), each in self._children.items() if role == "worker"}
+        if workers:
+            usage = {index: self._usage.read(each.pid, now_s) for index, each in workers.items()}
+            self._line.send(messages.Usage(usage))
 
     def end(self) -> None:
         """Let requests in flight end, where the run is gone; then end every process."""

@@ -1,13 +1,12 @@
-"""The worker processes as the system sees them, for snapshots."""
+"""The worker processes as the systems of their machines see them, for snapshots."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from aiperf.processes import control
 from aiperf.processes.local import LocalProcess
+from aiperf.processes.usage import STOPPED, ProcessUsage, UsageReader
 from aiperf.run.children import Child
 from aiperf.sdk.snapshot import ERROR, HEALTHY, HIGH_LOAD, IDLE, STALE, LiveWorker
 
@@ -18,12 +17,10 @@ _FAILED_SHARE = 0.1
 
 
 class WorkerLoads:
-    """Reads the processor time and the memory of local processes."""
+    """The rows of workers: those of this machine are read here, those of a site are as it told them last."""
 
     def __init__(self) -> None:
-        self._ticks = os.sysconf("SC_CLK_TCK")
-        self._page = os.sysconf("SC_PAGE_SIZE")
-        self._seen: dict[int, tuple[float, float]] = {}
+        self._reader = UsageReader()
 
     def rows(
         self, workers: Sequence[Child], counters: Mapping[int, control.Counters], now_s: float, *, over: bool
@@ -32,32 +29,25 @@ class WorkerLoads:
         return tuple(self._row(each, counters.get(each.index), now_s, over=over) for each in workers)
 
     def _row(self, worker: Child, counter: control.Counters | None, now_s: float, *, over: bool) -> LiveWorker:
-        process = worker.process
-        pid = process.pid if isinstance(process, LocalProcess) else None
-        cpu_pct, memory, state = (None, None, "") if pid is None else self._read(pid, now_s)
+        usage = self._usage(worker, now_s)
         sent = counter or control.Counters(worker.index, 0, 0, 0, 0, 0)
         done = sent.completed + sent.errors
-        died = pid is not None and not over and process.poll() is not None
+        died = usage is not None and not over and worker.process.poll() is not None
         if died or (done and sent.errors > _FAILED_SHARE * done):
             status = ERROR
-        elif state == "T":
+        elif usage is not None and usage.state == STOPPED:
             status = STALE
-        elif cpu_pct is not None and cpu_pct > _HIGH_PCT:
+        elif usage is not None and usage.cpu_pct is not None and usage.cpu_pct > _HIGH_PCT:
             status = HIGH_LOAD
         else:
             status = HEALTHY if sent.in_flight else IDLE
+        pid, cpu_pct, memory = (None, None, None) if usage is None else (usage.pid, usage.cpu_pct, usage.memory_bytes)
         return LiveWorker(
-            worker.index, status, pid, sent.in_flight, sent.completed, sent.errors, cpu_pct, memory, sent.received_bytes
-        )
+            worker.index, status, pid, sent.in_flight, sent.completed, sent.errors, cpu_pct, memory, sent.received_bytes,
+            None if worker.away is None else worker.away.site.name,
+        )  # fmt: skip
 
-    def _read(self, pid: int, now_s: float) -> tuple[float | None, int | None, str]:
-        """Share of a core since the last call (%), resident bytes, state; proc(5)."""
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:
-            return None, None, ""
-        cpu_s = (int(fields[11]) + int(fields[12])) / self._ticks
-        before_s, before_cpu_s = self._seen.get(pid, (now_s, cpu_s))
-        self._seen[pid] = now_s, cpu_s
-        share = (cpu_s - before_cpu_s) / (now_s - before_s) * 100 if now_s > before_s else None
-        return share, int(fields[21]) * self._page, fields[0].decode()
+    def _usage(self, worker: Child, now_s: float) -> ProcessUsage | None:
+        if worker.away is not None:
+            return worker.away.usage
+        return self._reader.read(worker.process.pid, now_s) if isinstance(worker.process, LocalProcess) else None

@@ -151,6 +151,9 @@ turn it is, and whether it is the stream's first; the ``session_id`` of the stre
 TEXTS = ("conversation_id", "request_id", "session_id", "model", "url", "worker", "error", "finish_reason", "task")
 """Texts of every batch; ``error`` is the JSON of ErrorDetails; ``finish_reason`` as the server sent it, the different ones of
 several answers to a request joined with ``", "``; ``task`` that of the turn, None where the data set gives none."""
+SITE = "site"
+"""A text of batches of a run with sites alone: the name of the one whose worker sent the request; None where that is not
+known."""
 RECONNECTS = ("closed_before_write", "unacknowledged")
 """Why a request went to a new connection: the open one had closed before the request was written to it; or the server had
 closed it and acknowledged nothing of the request, which was written a second time."""
@@ -316,7 +319,7 @@ class RecordBatch:
     *columns* are the kernel's.  *texts* have a string or None per request: those of :data:`TEXTS`; with ``--export-http-trace``
     also ``trace`` (JSON of :class:`WireTrace`), with a grader also ``grade``, :data:`ANSWER_TEXTS` where an exporter has
     ``answers``, where the data set has settings that yield ``settings``: as they were sent, as JSON, secrets redacted, and
-    where it has sources ``source``: ``Turn.source`` as JSON.
+    where it has sources ``source``: ``Turn.source`` as JSON; with sites :data:`SITE`.
     *valid* marks requests that count for latency and throughput; the rest failed.
 
     A batch that exporters and hooks get has its metrics, too: *values* by tag in base units (NaN absent), *metrics* their
@@ -412,7 +415,7 @@ class Scored(RecordBatch):
 
 __all__ = [
     "ABSENT", "ANSWER_TEXTS", "BOUND_COLUMNS", "GRADE_COLUMNS", "LIST_COLUMNS", "NUMBERS", "POLL_GAP", "RECONNECTS", "REPEAT",
-    "TEXTS", "TREE_COLUMNS", "TREE_TEXTS",
+    "SITE", "TEXTS", "TREE_COLUMNS", "TREE_TEXTS",
     "BatchTexts", "Bounds", "Column", "Floats", "Ints", "JournalColumns", "Leg", "Ragged", "RecordBatch", "Row", "WireTrace",
     "integers", "ragged", "reconnects",
 ]  # fmt: skip

@@ -168,8 +168,9 @@ class LiveFailures(Struct, frozen=True, array_like=True):
 class LiveWorker(Struct, frozen=True, array_like=True):
     """A process that sends.
 
-    status: of WORKER_STATUSES.  pid: None on another machine, as cpu_pct and memory_bytes.  cpu_pct: share of one core since
-    the snapshot before, %.  memory_bytes: resident.  received_bytes: content of answers so far; None is unknown.
+    status: of WORKER_STATUSES.  pid: on its machine; None is unknown, as cpu_pct and memory_bytes.  cpu_pct: share of one core
+    since the snapshot before, at a site over about a second, %.  memory_bytes: resident.  received_bytes: content of answers so
+    far; None is unknown.  site: the name of the worker's site; None in a run without sites.
     """
 
     index: int
@@ -181,6 +182,7 @@ class LiveWorker(Struct, frozen=True, array_like=True):
     cpu_pct: float | None = None
     memory_bytes: int | None = None
     received_bytes: int | None = None
+    site: str | None = None
 
 
 class LiveDelays(Struct, frozen=True):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from aiperf.processes.usage import ProcessUsage
 from aiperf.sdk.plan import Plan, RunClock
 
 
@@ -90,6 +91,12 @@ class Columns(Struct, frozen=True, tag=True):
     requests: dict[int, int]
 
 
+class Usage(Struct, frozen=True, tag=True):
+    """What each worker of the site uses of its machine, by index."""
+
+    workers: dict[int, ProcessUsage]
+
+
 class ToChild(Struct, frozen=True, tag=True):
     """A message for a worker or a reducer, encoded as on the control channel of one machine."""
 
@@ -143,11 +150,11 @@ class SiteEnd(Struct, frozen=True, tag=True):
 
 
 SiteMessage: TypeAlias = (
-    SiteUp | Order | Supply | Supplied | Unfit | FileWanted | FilePiece | Columns | ToChild | FromChild | StartChild | KillChild
-    | ChildEnded | Trip | TripBack | SiteEnd
+    SiteUp | Order | Supply | Supplied | Unfit | FileWanted | FilePiece | Columns | Usage | ToChild | FromChild | StartChild
+    | KillChild | ChildEnded | Trip | TripBack | SiteEnd
 )  # fmt: skip
 
-UNNUMBERED = (FileWanted, FilePiece, Columns, Trip, TripBack)
+UNNUMBERED = (FileWanted, FilePiece, Columns, Usage, Trip, TripBack)
 """Who misses one of these asks again, or gets the next; they may be lost, and are never sent twice by themselves."""
 
 encode = msgspec.msgpack.Encoder().encode

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from aiperf.planning.sites import part_of
 from aiperf.processes import control, local
+from aiperf.processes.usage import ProcessUsage
 from aiperf.rundir.journal import RunClock
 from aiperf.sdk.engine import Shard, SiteClock, SiteEngine, SiteStart
 from aiperf.sdk.plan import Plan
@@ -33,11 +34,12 @@ _END_S = 2.0
 
 
 class SiteChild(Shard):
-    """A worker or a reducer of a site."""
+    """A worker or a reducer of a site.  usage: what it uses of its machine, as the site told last."""
 
     def __init__(self, site: RemoteSite, role: str, index: int) -> None:
         self.site, self._role, self._index = site, role, index
         self.code: int | None = None
+        self.usage: ProcessUsage | None = None
         self._killed = False
 
     def poll(self) -> int | None:
@@ -302,7 +304,7 @@ class RemoteSites:
             site.look(SILENCE_S)
 
     def _handle(self, site: RemoteSite, message: messages.SiteMessage) -> None:
-        if not isinstance(message, messages.TripBack):
+        if not isinstance(message, messages.TripBack | messages.Usage):
             self.progress += 1
         match message:
             case messages.SiteUp():
@@ -324,6 +326,10 @@ class RemoteSites:
                 site.requests = requests
                 for name, size in sizes.items():
                     site.copy.grow(name, size)
+            case messages.Usage(workers):
+                for index, usage in workers.items():
+                    if (child := site.children.get(("worker", index))) is not None:
+                        child.usage = usage
             case messages.FilePiece():
                 site.copy.take(message)
                 for wanted in site.copy.wanted():

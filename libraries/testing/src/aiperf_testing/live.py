@@ -78,6 +78,9 @@ SNAPSHOTS: Sequence[Snapshot] = (
     ),
     Snapshot("profiling", "profiling", 75.0, 900, 0, 900, 0, 12.0, 0.44, 78.0, unreached_s=13.5, status=PROCESSING),
     Snapshot("a phase of a very long name " * 10, "profiling", 3.0, 1, 0, 1, 0, 0.3, 7.5, None),
+    msgspec.structs.replace(
+        full_snapshot(), workers=(LiveWorker(0, "healthy", 4000, site=_MARKUP), LiveWorker(1, "idle", site="b"))
+    ),
     msgspec.structs.replace(full_snapshot(), number=90, last=True, status=COMPLETE, in_flight=0, eta_s=None),
 )  # fmt: skip
 """States of a run: at its start, ordinary, extreme, and the last."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from aiperf import ErrorDetails, Measurement, Result, Summary, Target
+from aiperf.sdk.engine import SiteClock
 from aiperf.sdk.scenario import ScenarioVerdict
 from aiperf.sdk.summary import (
     Arrivals,
@@ -314,6 +315,16 @@ def test_the_whole_measurement_is_printed_when_asked():
         ["Loop lag (ms)", "0.100", "0.200", "0.250"],
     ]
     assert re.search(r"│ Worker 1 CPU \(%\) +│ +3\.0 │", text)
+
+
+def test_a_worker_stands_with_the_name_of_its_site() -> None:
+    sites = (SiteClock("attic", (0,), within_ms=0.25), SiteClock("barn", (1,), lost="its command exited with 1"))
+    told = replace(SUMMARY, measurement=replace(SUMMARY.measurement, sites=sites))
+    assert "Worker CPU: attic: 12.5 %, barn: 3.0 %" in render(told, 100)
+    text = render(told, 100, verbose=True)
+    assert re.search(r"│ barn: Worker 1 CPU \(%\) +│ +3\.0 │", text)
+    assert re.search(r"│ Site attic: clock \(ms\) +│ +± 0\.250 │", text)
+    assert re.search(r"│ Site barn: clock \(ms\) +│ +± 0\.000, lost: its command exited with 1 │", text)
 
 
 def test_an_incomplete_run_says_so_and_why():

@@ -117,6 +117,13 @@ def test_workers_are_counted_by_status_and_listed() -> None:
     assert lines[3].split() == ["1", "high", "load", "4", "950", "50", "13", "%", "50", "MB", "1.8", "MB", "4001"]
 
 
+def test_the_site_of_a_worker_stands_beside_its_number() -> None:
+    workers = tuple(msgspec.structs.replace(each, site=("attic", "barn")[each.index % 2]) for each in snapshot(200).workers)
+    lines = list(map(plain, panels.workers(snapshot(200, workers=workers), 80)))
+    assert lines[1].split()[:3] == ["#", "site", "status"]
+    assert lines[3].split()[:3] == ["1", "barn", "high"] and lines[4].split()[:3] == ["2", "attic", "idle"]
+
+
 def test_telemetry_says_what_the_number_of_a_series_is() -> None:
     series = [each for each in snapshot(200).series if each.source == "acme"]
     lines = list(map(plain, panels.telemetry(series, 12, 120)))

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from aiperf import RecordBatch, Target, integers
 from aiperf.parts.journal import ERROR, OUTCOMES, RECORDED
-from aiperf.sdk.columns import RECONNECTS, reconnects
+from aiperf.sdk.columns import RECONNECTS, SITE, reconnects
 from aiperf.sdk.exporter import visible
 from msgspec import Meta, Struct
 
@@ -46,6 +46,7 @@ class Arrival(Struct, frozen=True, omit_defaults=True, gc=False):
     conversation_id: Annotated[str, Meta(description="Of the conversation, where the data set has trees.")] | None = None
     lane: Annotated[int, Meta(description="Of the tree, where it is in one.")] | None = None
     worker: str | None = None
+    site: Annotated[str, Meta(description="Of the worker, in a run with sites.")] | None = None
     url: str | None = None
     x_request_id: str | None = None
     due_ns: Annotated[WallNs, Meta(description="Absent where nothing was scheduled.")] | None = None
@@ -93,6 +94,7 @@ def lines(batch: RecordBatch, target: Target) -> bytes:
         batch.texts["conversation_id"] if trees else repeat(None),
         integers(batch["lane"]),
         _texts(batch, "worker"),
+        batch.texts[SITE] if SITE in batch.texts else repeat(None),
         _texts(batch, "url"),
         _texts(batch, "request_id"),
         *(integers(batch[name], target.started_wall_ns) for name in _STAMPS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aiperf import Measurement, Summary
+from aiperf.sdk.engine import SiteClock
 from aiperf.sdk.model import names
 from aiperf.sdk.summary import USUAL_ENDS, Arrivals, DeliveredLoad, ErrorCount, PhaseSummary, Quantiles
 from aiperf.sdk.table import WhenShown
@@ -210,7 +211,8 @@ def _measurement(measurement: Measurement, look: Look, width: int) -> Iterator[s
     lines.append(f"Arrivals: {_arrivals(measurement.arrivals)}")
     lines.append(f"Stamps: {_stamps(measurement)}")
     if measurement.worker_cpu_pct:
-        lines.append(f"Worker CPU: {', '.join(f'{number(share, 1)} %' for share in measurement.worker_cpu_pct)}")
+        shares = [f"{place}{number(share, 1)} %" for place, share in _worker_shares(measurement)]
+        lines.append(f"Worker CPU: {', '.join(shares)}")
     for line in [*lines, *map(clean, measurement.notes)]:
         yield from wrap(line, width, first="  ", indent="    ")
 
@@ -237,12 +239,26 @@ def _full_measurement(measurement: Measurement, look: Look, width: int) -> Itera
         ("Clock steps", f"{measurement.clock_steps:,}"),
         ("Reconnected", f"{measurement.reconnected:,}"),
         *((f"Reconnected: {cause.replace('_', ' ')}", f"{count:,}") for cause, count in measurement.reconnects.items()),
-        *((f"Worker {i} CPU (%)", number(share, 1)) for i, share in enumerate(measurement.worker_cpu_pct)),
+        *((f"{place}Worker {i} CPU (%)", number(share, 1)) for i, (place, share) in enumerate(_worker_shares(measurement))),
+        *((f"Site {clean(site.name)}: clock (ms)", _clock(site)) for site in measurement.sites or ()),
     ]
     header = ("Measurement", "Value")
     yield from table(look, "" if spreads else "Measurement", header, rows, _natural(header, rows, width), right=1)
     for note in measurement.notes:
         yield from wrap(clean(note), width)
+
+
+def _worker_shares(measurement: Measurement) -> list[tuple[str, float]]:
+    """Each worker's share of a core, behind the name of its site: ``barn: ``; "" without sites."""
+    names = {shard: f"{clean(site.name)}: " for site in measurement.sites or () for shard in site.shards}
+    shares = measurement.worker_cpu_pct
+    known = names if len(names) == len(shares) else {}  # some may have told nothing
+    return [(known.get(shard, ""), share) for shard, share in enumerate(shares)]
+
+
+def _clock(site: SiteClock) -> str:
+    """Within which bound it is known, and why the site was lost."""
+    return f"± {number(site.uncertainty_ms, 3)}" + ("" if site.lost is None else f", lost: {clean(site.lost)}")
 
 
 def _spreads(measurement: Measurement) -> list[tuple[str, Quantiles]]:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from aiperf import Column, Ragged, RecordBatch, Target, Unit
 from aiperf.parts.journal import CANCELLED, OUTCOMES, OVERFLOWED, RECORDED
-from aiperf.sdk.columns import REPEAT, Floats, reconnects
+from aiperf.sdk.columns import REPEAT, SITE, Floats, reconnects
 from msgspec.structs import astuple
 
 from aiperf_exporter_records.traces import NEEDED as TRACED
@@ -148,6 +148,7 @@ def metadata(batch: RecordBatch, target: Target) -> dict[str, Numbers | Flags | 
         "x_correlation_id": sessions,
         "conversation_id": Texts(_texts(batch, "conversation_id")),
         "worker_id": Texts(_texts(batch, "worker")),
+        **({SITE: Texts(_texts(batch, SITE))} if SITE in batch.texts else {}),
         "record_processor_id": Words(batch["shard"].astype(np.int64) % target.reducers, reducers),
         **({"parent_correlation_id": Texts(batch.texts["parent_id"])} if trees else {}),
         "root_correlation_id": Texts(batch.texts["root_id"]) if trees else sessions,

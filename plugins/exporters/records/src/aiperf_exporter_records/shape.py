@@ -41,6 +41,7 @@ class Metadata(Struct, frozen=True, omit_defaults=True, gc=False):
     x_correlation_id: Annotated[str, Meta(description="The session's, or of a tree the stream's.")] | None = None
     conversation_id: Annotated[str, Meta(description="session_id of inputs.json.")] | None = None
     worker_id: str | None = None
+    site: Annotated[str, Meta(description="Of the worker, in a run with sites.")] | None = None
     record_processor_id: str | None = None
     parent_correlation_id: Annotated[str, Meta(description="Of the conversation that started this one.")] | None = None
     root_correlation_id: str | None = None

@@ -137,6 +137,7 @@ def _worker(worker: dict[str, Any], at_ns: int | None) -> dict[str, Any]:
         "processing_stats": {"processed": None, "errors": None}, "health": health,
         "status": worker["status"].replace(" ", "_"), "startup_state": None, "startup_state_updated_ns": None,
         "in_flight": worker["in_flight"], "received_bytes": worker["received_bytes"], "last_update_ns": at_ns,
+        "site": worker["site"],
     }  # fmt: skip
 
 

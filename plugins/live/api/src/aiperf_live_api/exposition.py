@@ -100,7 +100,10 @@ def _run(snapshot: dict[str, Any], labels: dict[str, str]) -> Iterator[str]:
     for name, field in (("judged", "judged"), ("met", "met")):
         samples = [("", {**labels, "objective": each["title"]}, each[field]) for each in judged]
         yield from _family(f"aiperf_run_objective_{name}_total", "counter", f"Requests {name} by the objective.", samples)
-    workers = [({**labels, "worker": str(worker["index"])}, worker) for worker in snapshot["workers"]]
+    workers = [
+        ({**labels, "worker": str(worker["index"])} | ({"site": worker["site"]} if worker["site"] else {}), worker)
+        for worker in snapshot["workers"]
+    ]
     for name, field, what in (
         ("cpu_percent", "cpu_pct", "Share of a core, percent."), ("memory_bytes", "memory_bytes", "Resident memory."),
         ("requests_in_flight", "in_flight", "Requests in flight of the worker."),

@@ -115,7 +115,7 @@ SCHEMAS: dict[str, Schema] = {
         "health": _maybe(_object({"pid": WHOLE, "cpu_usage": NO_NUMBER, "memory_usage": NO_WHOLE})),
         "status": {"enum": ["healthy", "high_load", "error", "idle", "stale"]}, "startup_state": {"type": "null"},
         "startup_state_updated_ns": {"type": "null"}, "in_flight": WHOLE, "received_bytes": NO_WHOLE,
-        "last_update_ns": NO_WHOLE,
+        "last_update_ns": NO_WHOLE, "site": NO_TEXT,
     }),
     "WorkerGroup": _object({
         "group_id": TEXT, "status": TEXT, "startup_state": {"type": "null"}, "declared_workers": WHOLE, "ready_workers": WHOLE,

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiperf.sdk.live import LiveEnd, LiveRun, Step
 from aiperf.sdk.plan import PhasePlan, Plan
-from aiperf.sdk.snapshot import LogLine, Snapshot
+from aiperf.sdk.snapshot import LiveWorker, LogLine, Snapshot
 from aiperf.sdk.summary import Result, Summary
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -140,7 +140,7 @@ class Watch:
             elif metric.tag in _RATES:
                 self._gauge(gauges, f"metric.{metric.tag}.avg", metric.recent.avg, metric.title, metric.unit)
         for worker in snapshot.workers:
-            self._gauge(gauges, f"worker.{worker.index}.cpu", worker.cpu_pct, f"worker {worker.index}", "%")
+            self._gauge(gauges, f"worker.{worker.index}.cpu", worker.cpu_pct, _worker_name(worker), "%")
         for series in snapshot.series:
             labels = ",".join(f"{name}={value}" for name, value in sorted(series.labels.items()))
             name = f"series.{series.source}.{series.target}.{series.name}.{labels}"
@@ -197,6 +197,10 @@ def results_of(summary: Summary) -> dict[str, Any]:
         },
         "errors": [],
     }  # fmt: skip
+
+
+def _worker_name(worker: LiveWorker) -> str:
+    return f"worker {worker.index}" if worker.site is None else f"worker {worker.index} ({worker.site})"
 
 
 def _record(result: Result) -> dict[str, Any]:

@@ -278,17 +278,19 @@ def workers(snapshot: Snapshot, width: int) -> list[Line]:
     for status in WORKER_STATUSES:
         number_of = sum(worker.status == status for worker in snapshot.workers)
         counts += [(f"{number_of} ", "bold"), (f"{status}   ", _WORKER_STYLES[status] if number_of else "dim")]
+    sites = any(each.site for each in snapshot.workers)
     rows = [
         [
-            (f"{each.index}", "bold"), (each.status, _WORKER_STYLES.get(each.status, "")), (f"{each.in_flight:,}", ""),
+            (f"{each.index}", "bold"), *([(literal(each.site or ""), "")] if sites else []),
+            (each.status, _WORKER_STYLES.get(each.status, "")), (f"{each.in_flight:,}", ""),
             (f"{each.completed:,}", ""), (f"{each.errors:,}", "bad" if each.errors else ""),
             (NONE if each.cpu_pct is None else f"{each.cpu_pct:.0f} %", ""), (size(each.memory_bytes), ""),
             (size(each.received_bytes), ""), (NONE if each.pid is None else str(each.pid), "dim"),
         ]
         for each in snapshot.workers
     ]  # fmt: skip
-    titles = ("#", "status", "in flight", "done", "failed", "CPU", "memory", "received", "pid")
-    return [fitted(counts, width), *table(titles, rows, width, left=2)]
+    titles = ("#", *(("site",) if sites else ()), "status", "in flight", "done", "failed", "CPU", "memory", "received", "pid")
+    return [fitted(counts, width), *table(titles, rows, width, left=2 + sites)]
 
 
 def size(value: int | None) -> str:

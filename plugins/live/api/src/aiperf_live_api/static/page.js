@@ -198,8 +198,9 @@
     at("failure-table").replaceChildren(table("the commonest kinds, each with its first text", [["code"], ["type", "text"], ["requests"], ["first text", "text"]], list));
     const workers = snapshot.workers || [];
     at("workers").hidden = workers.length === 0;
-    at("worker-table").replaceChildren(table("processes that send", [["worker"], ["status", "text"], ["in flight"], ["done"], ["failed"], ["CPU %"], ["memory MB"], ["received MB"]],
-      workers.map((each) => [String(each.index), each.status, number(each.in_flight), number(each.completed), number(each.errors), number(each.cpu_pct), mega(each.memory_bytes), mega(each.received_bytes)])));
+    const sites = workers.some((each) => each.site);
+    at("worker-table").replaceChildren(table("processes that send", [["worker"], ...(sites ? [["site", "text"]] : []), ["status", "text"], ["in flight"], ["done"], ["failed"], ["CPU %"], ["memory MB"], ["received MB"]],
+      workers.map((each) => [String(each.index), ...(sites ? [each.site || ""] : []), each.status, number(each.in_flight), number(each.completed), number(each.errors), number(each.cpu_pct), mega(each.memory_bytes), mega(each.received_bytes)])));
   }
 
   function mega(bytes) { return bytes === null || bytes === undefined ? "–" : number(Math.round(bytes / 1e5) / 10); }

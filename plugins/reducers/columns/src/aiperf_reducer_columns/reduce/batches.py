@@ -15,7 +15,7 @@ import numpy as np
 from aiperf.parts import journal
 from aiperf.parts.journal import Store
 from aiperf.parts.segments import News, Position, ShardEvent
-from aiperf.sdk.columns import ABSENT, ANSWER_TEXTS, NUMBERS, REPEAT, BatchTexts, Column, Floats, Ints, RecordBatch, Row
+from aiperf.sdk.columns import ABSENT, ANSWER_TEXTS, NUMBERS, REPEAT, SITE, BatchTexts, Column, Floats, Ints, RecordBatch, Row
 from aiperf.sdk.errors import BadJournal
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import Plan
@@ -376,7 +376,6 @@ def batch_of(
         data = stored.further.get(name)
         columns[name] = np.full(stored.count, ABSENT) if data is None else np.frombuffer(data, dtype=np.float64)
     run_id, count = plan.run.run_id, stored.count
-
     def whole(name: str) -> list[int]:
         found: list[int] = numbers[name].astype(np.int64).tolist()
         return found
@@ -387,7 +386,7 @@ def batch_of(
         "session_id": lambda: _numbered(lambda phase: prefix_of(plan, phase), whole("phase"), whole("session")),
         "model": lambda: _named(plan.target.models.__getitem__, whole("model")),
         "url": lambda: _named(plan.target.urls.__getitem__, whole("url")),
-        "worker": lambda: _named("worker-{}".format, whole("shard")),
+        **_senders(plan.run.sites, numbers["shard"]),
         "error": _by_row(errors, count),
         "task": lambda: store.tasks(whole("entry"), whole("turn")),
         "finish_reason": lambda: decoded(stored.reasons, stored.reason_places) if stored.reasons else [None] * count,
@@ -408,6 +407,16 @@ def batch_of(
     texts |= {} if trees is None else trees.texts
     texts |= {name: _by_row(stored.texts[name], count) for name in stored.texts if name not in texts}
     return RecordBatch(columns, numbers["outcome"] == journal.COMPLETED, BatchTexts(texts))
+
+
+def _senders(sites: Sequence[str], shards: Floats) -> dict[str, Callable[[], Sequence[str]]]:
+    """The texts of who sent the requests."""
+    found: dict[str, Callable[[], Sequence[str]]] = {
+        "worker": lambda: _named("worker-{}".format, shards.astype(np.int64).tolist())
+    }
+    if sites:
+        found[SITE] = lambda: _named(lambda shard: sites[shard % len(sites)], shards.astype(np.int64).tolist())
+    return found
 
 
 def _named(name: Callable[[int], str], places: list[int]) -> list[str]:

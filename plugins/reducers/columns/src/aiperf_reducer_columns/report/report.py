@@ -297,7 +297,8 @@ class Merging:
         unsent = unsent_numbers(self._trees.planned(phase), self.folds[phase.index].get(ARRIVAL))
         outcome = journal.NEVER_SENT if self._accounts_for(phase) else journal.UNKNOWN
         begin_ns = min(self._instants(phase, "begin"), default=np.nan)
-        batches = chain(unsent_batches(unsent, phase, self.journal, outcome, begin_ns), self._trees.batches(phase.index))
+        rest = unsent_batches(unsent, phase, self.journal, outcome, begin_ns, self.plan.run.sites)
+        batches = chain(rest, self._trees.batches(phase.index))
         write_rest(batches, self.plan, target_for(self.plan, self.clock), self.journal, self._report)
 
     @cached_property

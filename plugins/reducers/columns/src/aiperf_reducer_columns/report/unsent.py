@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from aiperf.parts.journal import Store, read_ints
 from aiperf.parts.loading import isolated
 from aiperf.parts.reporting import exporters, part_path
-from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, TEXTS, Column, Floats, Ints, RecordBatch, ragged
+from aiperf.sdk.columns import GRADE_COLUMNS, LIST_COLUMNS, NUMBERS, SITE, TEXTS, Column, Floats, Ints, RecordBatch, ragged
 from aiperf.sdk.exporter import BatchExporter, Target
 from aiperf.sdk.plan import PhasePlan, Plan
 
@@ -46,14 +46,14 @@ def unsent_numbers(count: int | None, sent: Merged | None) -> Ints:
 
 
 def unsent_batches(
-    unsent: Ints, phase: PhasePlan, directory: Path, outcome: int, begin_ns: float
+    unsent: Ints, phase: PhasePlan, directory: Path, outcome: int, begin_ns: float, sites: Sequence[str] = ()
 ) -> Iterator[RecordBatch]:  # fmt: skip
-    """The arrivals of these numbers.  *begin_ns*: of the phase, NaN where it isn't known."""
+    """The arrivals of these numbers.  *begin_ns*: of the phase, NaN where it isn't known.  *sites*: names of the run's."""
     if len(unsent):
         due = due_from(phase, int(unsent[-1]) + 1, directory, begin_ns)
     for at in range(0, len(unsent), LEDGER_ROWS):
         rows = unsent[at : at + LEDGER_ROWS]
-        yield unsent_rows(rows, due[rows], phase, directory, outcome)
+        yield unsent_rows(rows, due[rows], phase, directory, outcome, sites)
 
 
 def write_rest(
@@ -67,15 +67,31 @@ def write_rest(
                 part.write(exporter.rows(batch))
 
 
-def unsent_rows(numbers: Ints, due: Floats, phase: PhasePlan, directory: Path, outcome: int) -> RecordBatch:
-    """Arrivals with nothing known but number, due time and, where the plan fixes it, session and turn."""
+def unsent_rows(
+    numbers: Ints, due: Floats, phase: PhasePlan, directory: Path, outcome: int, sites: Sequence[str] = ()
+) -> RecordBatch:  # fmt: skip
+    """Arrivals with nothing known but number, due time and, where the plan fixes it, session, turn and site."""
     count = len(numbers)
     columns: dict[str, Column] = {name: np.full(count, np.nan) for name in (*NUMBERS, *GRADE_COLUMNS)}
     columns |= {"n": numbers.astype(np.float64), "due_ns": due, "phase": np.full(count, float(phase.index))}
     columns |= {"outcome": np.full(count, float(outcome)), **_sessions(numbers, phase, directory)}
     none: list[list[float]] = [[]] * count
     columns |= dict.fromkeys(LIST_COLUMNS, ragged(none, none))
-    return RecordBatch(columns, np.zeros(count, dtype=bool), dict.fromkeys(TEXTS, [None] * count))
+    texts: dict[str, list[str | None]] = dict.fromkeys(TEXTS, [None] * count)
+    if sites:
+        texts[SITE] = _sites(numbers, columns.get("session"), phase, sites)
+    return RecordBatch(columns, np.zeros(count, dtype=bool), texts)
+
+
+def _sites(numbers: Ints, sessions: Column | None, phase: PhasePlan, sites: Sequence[str]) -> list[str | None]:
+    """Whose arrivals they are: sites own those with due times, or whole sessions, in turn."""
+    if phase.sessions_file is not None and isinstance(sessions, np.ndarray):
+        owners: Ints = sessions.astype(np.int64)
+    elif phase.due_file is not None:
+        owners = numbers
+    else:  # they draw what comes next
+        return [None] * len(numbers)
+    return [sites[owner % len(sites)] for owner in owners.tolist()]
 
 
 def _sessions(numbers: Ints, phase: PhasePlan, directory: Path) -> dict[str, Floats]:
