@@ -12,10 +12,9 @@ import pytest
 from aiperf import AiperfError, Axis, Figure, PlotSeries
 from aiperf.sdk.figures import Lane, ReferenceLine, checked, reduced
 from aiperf.sdk.plot import Mark
-from aiperf_painting import Size, picture, pictures
+from aiperf_painting import Size, picture
 from aiperf_painting.styles import THEMES, styles
 from aiperf_painting.styles import shown as cut
-from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
 
 ONE, TWO = np.array([1.0]), np.array([1.0, 2.0])
@@ -177,13 +176,9 @@ def test_a_small_picture_has_its_whole_label_and_half_the_names(tmp_path: Path) 
     assert any("name 11 and 28 more" in text for text in drawn_texts(large))
 
 
-def boxes_of(monkeypatch: pytest.MonkeyPatch, figure: Figure, **more: Any) -> tuple[Any, list[tuple[str, Any]]]:
+def boxes_of(painted: Any, figure: Figure, **more: Any) -> tuple[Any, list[tuple[str, Any]]]:
     """The frame of a picture, and each of its texts with its box."""
-    found: list[Canvas] = []
-    monkeypatch.setattr(pictures, "_write", lambda canvas, *_: found.append(canvas))
-    picture(figure, Path("unused.png"), theme="light", **more)
-    (canvas,) = found
-    canvas.draw_without_rendering()
+    canvas = painted(figure, **more)
     every = [tick for axes in canvas.axes for axis in (axes.xaxis, axes.yaxis) for tick in axis.get_major_ticks()]
     ticks = {id(tick.label1) for tick in every if not tick.label1.get_text().startswith("lane ")}  # may be out of the axis
     texts = [text for text in canvas.findobj(Text) if isinstance(text, Text) and text.get_text() and id(text) not in ticks]
@@ -193,27 +188,27 @@ def boxes_of(monkeypatch: pytest.MonkeyPatch, figure: Figure, **more: Any) -> tu
 @pytest.mark.parametrize("size", [Size(600, 300), Size()])
 @pytest.mark.parametrize("name", ["c", "server: vllm:kv_cache_usage_percent of all replicas", "W" * 90])
 @pytest.mark.parametrize("count", [3, 40])
-def test_no_legend_and_no_caption_is_cut_off(monkeypatch: pytest.MonkeyPatch, size: Size, name: str, count: int) -> None:
+def test_no_legend_and_no_caption_is_cut_off(painted: Any, size: Size, name: str, count: int) -> None:
     series = tuple(PlotSeries(f"{name} {number}", TWO, TWO) for number in range(count))
     marks = tuple(Mark(one.name, "y", 1.5, f"p{percent}", "1,234.5 ms") for one in series[:3] for percent in (50, 99))
     caption = [f"{'n' * 400}: model {name}", *(f"– reason {number} of a verdict" for number in range(9))]
-    frame, texts = boxes_of(monkeypatch, shown(*series, marks=marks), caption=caption, size=size)
+    frame, texts = boxes_of(painted, shown(*series, marks=marks), caption=caption, size=size)
     for text, box in texts:
         assert frame.x0 - 1 <= box.x0 and box.x1 <= frame.x1 + 1 and frame.y0 - 1 <= box.y0 and box.y1 <= frame.y1 + 1, text
     below = next(box for text, box in texts if "further line" in text)
     assert below.height < 0.25 * frame.height
 
 
-def test_labels_cover_neither_each_other_nor_their_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_cover_neither_each_other_nor_their_line(painted: Any) -> None:
     x = np.arange(1.0, 41.0)
     labels = tuple(f"concurrency {number:g}" for number in x)
     figure = shown(PlotSeries("runs", x, 100 * x / (1 + x / 9), "path", labels=labels, points="run"))
-    _, texts = boxes_of(monkeypatch, figure, size=Size(600, 300))
+    _, texts = boxes_of(painted, figure, size=Size(600, 300))
     boxes = [box for text, box in texts if text in labels]
     assert len(boxes) > 5
     assert not any(box.overlaps(other) for place, box in enumerate(boxes) for other in boxes[:place])
     few = shown(PlotSeries("runs", x[:3], x[:3], "path", labels=labels[:3], points="run"))
-    assert sum(text in labels for text, _ in boxes_of(monkeypatch, few)[1]) == 3
+    assert sum(text in labels for text, _ in boxes_of(painted, few)[1]) == 3
 
 
 @pytest.mark.parametrize(("y", "ticks"), [([0.0, 1.0], {"0", "1"}), ([0.5, 1.0], {"0.0", "0.2"})])
@@ -227,18 +222,12 @@ def test_an_axis_that_starts_near_zero_starts_there(tmp_path: Path) -> None:
     assert "time (s)" in drawn_texts(picture(figure, tmp_path / "a.svg", theme="light"))
 
 
-def test_lanes_are_named_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lanes_are_named_as_far_as_there_is_room(painted: Any) -> None:
     y = np.arange(200.0)
     stages = (PlotSeries("wait", y, y, "lanes", x_low=y, x_high=y + 1), PlotSeries("work", y, y, "lanes", x_low=y, x_high=y))
     lanes = tuple(Lane(f"lane {number}") for number in range(200))
     figure = Figure("Lanes", Axis("time (s)"), Axis("lane"), stages, lanes=lanes, notes=("a note",) * 3)
-    _, texts = boxes_of(monkeypatch, checked(figure), size=Size(600, 300))
+    _, texts = boxes_of(painted, checked(figure), size=Size(600, 300))
     boxes = sorted((box for text, box in texts if text.startswith("lane ")), key=lambda box: float(box.y0))
     assert len(boxes) >= 3
     assert all(low.y1 <= high.y0 for low, high in itertools.pairwise(boxes))
-
-
-def test_words_of_marks_that_would_overlap_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    series = tuple(PlotSeries(name, TWO, TWO) for name in "ab")
-    marks = tuple(Mark(one.name, "y", 1.5 + place / 1e3, "p50", "1 ms") for place, one in enumerate(series))
-    assert sum(text == "p50" for text, _ in boxes_of(monkeypatch, shown(*series, marks=marks))[1]) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from aiperf import PlotRun
 from aiperf.sdk.plot import TelemetrySeries
-from aiperf_plotting.loads import gpus, grouped, interval, load_label, load_unit
+from aiperf_plotting.loads import gpus, grouped, interval, load_label, load_unit, models
 from aiperf_plotting.preset import Preset, Value, draw
 from aiperf_plotting.several import frontier
 from aiperf_plotting.telemetry import named_series
@@ -26,6 +26,12 @@ def test_windows_are_even_and_hold_all_values(low: float, high: float) -> None:
     edges = windows(low, high)
     assert edges[0] <= low and high < edges[-1] and len(edges) <= 63
     np.testing.assert_allclose(np.diff(edges), edges[1] - edges[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("value", "edges"), [(45.711174, [45.0, 46.0]), (0.0, [0.0, 0.02]), (4e8, [4e8, 4.1e8])])
+def test_values_that_are_the_same_have_one_window(value: float, edges: list[float]) -> None:
+    for high in (value, value * (1 + 1e-12)):
+        np.testing.assert_allclose(windows(value, high, 50), edges)
 
 
 def test_what_ends_makes_room_for_what_begins_at_once() -> None:
@@ -51,6 +57,28 @@ def test_runs_are_grouped_and_each_group_is_in_the_order_of_load() -> None:
         each.group = group
     assert {group: [one.label for one in members] for group, members in grouped(runs).items()} == {"x": ["b", "a"], "y": ["c"]}
     assert load_unit(runs) == "concurrency" and load_label(runs[0], "concurrency") == "concurrency 8"
+
+
+def of_model(label: str, concurrency: float, name: str, in_flight: float) -> PlotRun:
+    about = {"models": {"items": [{"name": name}]}, "phases": [{"kind": "profiling", "concurrency": concurrency}]}
+    return PlotRun(label, {"input_config": about, "effective_concurrency": {"avg": in_flight}})
+
+
+def test_no_line_leads_from_one_model_to_another() -> None:
+    runs = [of_model(f"{name}{load}", load, name, load - 0.1) for name in ("x", "y") for load in (8, 2)]
+    assert {group: [one.label for one in members] for group, members in grouped(runs).items()} == {
+        "x": ["x2", "x8"], "y": ["y2", "y8"],
+    }  # fmt: skip
+    assert list(grouped(runs[::2])) == ["x", "y"], "one run of each, too"
+    assert list(grouped(runs[:2])) == [""]
+    assert models(PlotRun("old", {"input_config": {"endpoint": {"model_names": ["m"]}}})) == ("m",)
+
+
+def test_the_load_that_was_asked_for_goes_before_the_one_that_was_measured() -> None:
+    runs = [of_model(f"{number}", load, "m", load - number / 10) for number, load in enumerate((2, 2, 8, 8))]
+    assert load_unit(runs) == "concurrency"
+    assert load_unit(runs[:2]) == "in_flight", "nothing that was asked for differs"
+    assert load_unit(runs[:1]) == "concurrency"
 
 
 def test_an_interval_of_one_run_is_its_value() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from aiperf import PlotRun
 from msgspec import Struct
+
+from aiperf_plotting.loads import models
 
 MOST = 4
 """Runs with a line each, more share one; and models that a line names."""
@@ -46,22 +47,25 @@ def facts(run: PlotRun) -> RunFacts:
     cut_off = int(arrivals.get("aborted_in_flight", 0) + arrivals.get("unfinished", 0))
     requests = None if good is None and not failed else round(good or 0) + failed
     return RunFacts(
-        run.label, _names(run.summary.get("input_config", {})), requests, failed, cut_off, measurement.get("verdict"),
+        run.label, models(run), requests, failed, cut_off, measurement.get("verdict"),
         measurement.get("scope"), tuple(measurement.get("reasons") or ()),
     )  # fmt: skip
 
 
 def caption_of(runs: Sequence[PlotRun]) -> list[str]:
-    """A line for each run, and the reasons of the verdict below a single one; one for all where there are many."""
+    """A line for each run, and the reasons of the verdict below a single one.
+
+    Many share one, and one for their models: these come last, as a small picture has no room for long names.
+    """
     known = [facts(run) for run in runs]
     if len(known) <= MOST:
         return [*map(str, known), *(f"– {reason}" for each in known[: len(known) == 1] for reason in each.reasons)]
-    models = tuple(dict.fromkeys(model for each in known for model in each.models))
+    names = tuple(dict.fromkeys(name for each in known for name in each.models))
     counts = [each.requests for each in known if each.requests is not None]
     requests = f"n = {_between(counts)}" if counts else "n unknown"
     lost = f"{_between([each.failed for each in known])} failed"
-    names = f"{len(known)} runs, {_short(known[0].name)} to {_short(known[-1].name)}"
-    return [f"{names}: {_models(models)}, {requests} each, {lost}; {_verdicts(known)}"]
+    about = f"{len(known)} runs, {_short(known[0].name)} to {_short(known[-1].name)}"
+    return [f"{about}: {requests} each, {lost}; {_verdicts(known)}", _models(names)]
 
 
 def _verdicts(known: Sequence[RunFacts]) -> str:
@@ -90,15 +94,3 @@ def _models(names: Sequence[str]) -> str:
 def _short(name: str) -> str:
     """A name, a long one cut in its middle."""
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST // 2 - 1]} … {name[1 - _LONGEST // 2 :]}"
-
-
-def _names(configuration: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of models: as this program and the reference's later versions write them, or its earlier ones."""
-    models = configuration.get("models")
-    items = models.get("items", ()) if isinstance(models, Mapping) else models or ()
-    named = items if isinstance(items, list | tuple) else [items]
-    names = [item.get("name") if isinstance(item, Mapping) else item for item in named]
-    endpoint = configuration.get("endpoint")
-    if not names and isinstance(endpoint, Mapping):
-        names = list(endpoint.get("model_names") or ())
-    return tuple(str(name) for name in names if name)

@@ -12,6 +12,8 @@ from msgspec import Struct
 LOADS = {"rate": "{:g} requests/s", "concurrency": "concurrency {:g}", "users": "{:g} users", "in_flight": "{:.3g} in flight"}
 """Measures of load and how they are written; those that were asked for come first."""
 
+IN_FLIGHT = "in_flight"
+"""The measure that was not asked for."""
 _OLD_LOADS = {"rate": "request_rate", "concurrency": "concurrency", "users": "num_users"}
 
 
@@ -22,10 +24,16 @@ def by_load(runs: Sequence[PlotRun]) -> list[PlotRun]:
 
 
 def load_unit(runs: Sequence[PlotRun]) -> str | None:
-    """The measure of load that all of the runs have and that tells most of them apart; None where there is none."""
+    """The measure of load that all of the runs have and that tells most of them apart; None where there is none.
+
+    The requests in flight were not asked for: they count where nothing that was asked for differs.
+    """
     measures = [loads(run) for run in runs]
-    shared = [unit for unit in LOADS if all(unit in measure for measure in measures)]
-    return max(shared, key=lambda unit: len({measure[unit] for measure in measures}), default=None)
+    counts = {
+        unit: len({measure[unit] for measure in measures}) for unit in LOADS if all(unit in measure for measure in measures)
+    }
+    asked = {unit: count for unit, count in counts.items() if unit != IN_FLIGHT and (count > 1 or len(runs) == 1)}
+    return max(asked or counts, key=counts.__getitem__, default=None)
 
 
 def loads(run: PlotRun) -> dict[str, float]:
@@ -35,7 +43,7 @@ def loads(run: PlotRun) -> dict[str, float]:
     wanted: Mapping[str, Any] = next((phase for phase in phases if phase.get("kind", "profiling") == "profiling"), {})
     if not phases and isinstance(old := configuration.get("loadgen"), Mapping):  # of the reference before 0.12
         wanted = {unit: old.get(key) for unit, key in _OLD_LOADS.items()}
-    asked = {unit: wanted.get(unit) for unit in LOADS} | {"in_flight": run.number("effective_concurrency")}
+    asked = {unit: wanted.get(unit) for unit in LOADS} | {IN_FLIGHT: run.number("effective_concurrency")}
     return {unit: float(load) for unit, load in asked.items() if isinstance(load, int | float) and not isinstance(load, bool)}
 
 
@@ -45,7 +53,11 @@ def load_label(run: PlotRun, unit: str | None) -> str:
 
 
 def grouped(runs: Sequence[PlotRun], *, by_model: bool = False) -> dict[str, list[PlotRun]]:
-    """The runs by group, each group in the order of load; one group where no two runs share one.  *by_model*: by model."""
+    """The runs by group, each group in the order of load; one group where no two runs share one.
+
+    by_model: by model; runs without a group are so in any case, as no line leads from one model to another.
+    """
+    by_model = by_model or (not any(run.group for run in runs) and len(set(map(model, runs))) > 1)
     found: dict[str, list[PlotRun]] = {}
     for run in runs:
         found.setdefault(model(run) if by_model else run.group, []).append(run)
@@ -56,10 +68,20 @@ def grouped(runs: Sequence[PlotRun], *, by_model: bool = False) -> dict[str, lis
 
 def model(run: PlotRun) -> str:
     """The run's models; "" where it names none."""
-    models = run.summary.get("input_config", {}).get("models") or {}
-    items = models.get("items") if isinstance(models, Mapping) else None
-    names = [str(item.get("name")) for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
-    return ", ".join(names)
+    return ", ".join(models(run))
+
+
+def models(run: PlotRun) -> tuple[str, ...]:
+    """Names of models: as this program and the reference's later versions write them, or its earlier ones."""
+    configuration = run.summary.get("input_config", {})
+    given = configuration.get("models")
+    items = given.get("items", ()) if isinstance(given, Mapping) else given or ()
+    named = items if isinstance(items, list | tuple) else [items]
+    names = [item.get("name") if isinstance(item, Mapping) else item for item in named]
+    endpoint = configuration.get("endpoint")
+    if not names and isinstance(endpoint, Mapping):
+        names = list(endpoint.get("model_names") or ())
+    return tuple(str(name) for name in names if name)
 
 
 def gpus(run: PlotRun) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from aiperf import Axis, Figure, PlotRun, PlotSeries
 from aiperf.sdk.columns import Floats, Ints
 from aiperf.sdk.figures import Lane, ReferenceLine
+from msgspec.structs import replace
 
 from aiperf_plotting.loads import first_of, first_repeat
 from aiperf_plotting.telemetry import sampled
@@ -143,7 +144,7 @@ def _request_timeline(preset: Preset, runs: Sequence[PlotRun]) -> Figure | None:
     rows = rows[np.argsort(starts[rows], kind="stable")]
     step = -(-len(rows) // MOST_ROWS)
     picked = rows[::step]
-    notes = () if step == 1 else (f"every {step}. request by its start: {len(picked):,} of {len(rows):,}",)
+    notes = () if step == 1 else (f"one request of {step}, by its start: {len(picked):,} of {len(rows):,}",)
     begin = float(starts[rows[0]])
     at, until = since(starts[picked], begin), since(ends[picked], begin)
     first = np.clip(at + waits[picked] / 1e3, at, until)
@@ -188,7 +189,10 @@ def _timeslice(preset: Preset, runs: Sequence[PlotRun]) -> Figure | None:
         for state, name in names.items() if len(rows := np.flatnonzero(outside == state))
     ]  # fmt: skip
     title = _titled(preset, f"{named(tag).capitalize()} by time slice")
-    return _figure(preset, runs, title, "time since the first slice (s)", labelled(tag, stat, runs), series, lines)
+    figure = _figure(preset, runs, title, "time since the first slice (s)", labelled(tag, stat, runs), series, lines)
+    if figure is None or slices[-1].get("is_complete", True):
+        return figure
+    return replace(figure, notes=(*figure.notes, f"the last slice is not whole: it has {high[-1] - low[-1]:.2g} s"))
 
 
 def _number(value: object) -> float | None:

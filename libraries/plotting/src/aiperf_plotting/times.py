@@ -9,6 +9,8 @@ from aiperf.sdk.columns import Floats, Ints
 
 START, END = "request_start_ns", "request_end_ns"
 _NS_PER_S = 1e9
+_SAME = 1e-9
+"""Part of values by which those differ that count as the same."""
 _WINDOWS = 60
 """Windows of a run, about."""
 
@@ -28,8 +30,12 @@ def since(at_ns: Floats, begin_ns: float) -> Floats:
 
 
 def windows(low: float, high: float, about: int = _WINDOWS) -> Floats:
-    """Edges of windows of 1, 2 or 5 × 10ⁿ that hold *low* and *high*: between *about* / 3 and *about* + 2 of them."""
-    span = max(high - low, 1e-9)
+    """Edges of windows of 1, 2 or 5 × 10ⁿ that hold *low* and *high*: between *about* / 3 and *about* + 2 of them.
+
+    There is one where the values are the same, as wide as it would be of values from 0.
+    """
+    size = max(abs(low), abs(high))
+    span = high - low if high - low > _SAME * size else size or 1.0
     step = 10.0 ** math.ceil(math.log10(span / about))
     for part in (0.2, 0.5):
         if span / (step * part) <= about:

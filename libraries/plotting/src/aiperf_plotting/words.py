@@ -12,7 +12,8 @@ _KNOWN = {
     "output_token_throughput": "output tokens per second", "request_throughput": "requests per second",
     "output_token_throughput_per_user": "output tokens per second and user", "goodput": "good requests per second",
     "input_sequence_length": "prompt length", "output_sequence_length": "output length",
-    "effective_concurrency": "requests in flight",
+    "effective_concurrency": "requests in flight", "nvidia_gpu_utilization": "utilization of a GPU",
+    "nvidia_power_usage": "power of a GPU",
 }  # fmt: skip
 _UNITS = {
     "time_to_first_token": "ms", "request_latency": "ms", "inter_token_latency": "ms", "effective_latency": "ms",

@@ -190,10 +190,10 @@ def test_the_numbers_name_their_runs_too(results: Path, capsys: pytest.CaptureFi
         "verdict": None, "scope": None, "reasons": []}]  # fmt: skip
 
 
-def test_many_runs_share_a_line() -> None:
+def test_many_runs_share_a_line_and_their_models_stand_below() -> None:
     summaries = [{"request_count": {"avg": 10.0 * i}, "input_config": {"models": ["m"]}} for i in range(1, 7)]
     runs = [PlotRun(f"c{i}", summary) for i, summary in enumerate(summaries, 1)]
-    assert caption_of(runs) == ["6 runs, c1 to c6: model m, n = 10 to 60 each, 0 failed; no verdict"]
+    assert caption_of(runs) == ["6 runs, c1 to c6: n = 10 to 60 each, 0 failed; no verdict", "model m"]
     assert caption_of([PlotRun("bare", {})]) == ["bare: model unknown, n unknown, 0 failed; no verdict"]
 
 
