@@ -83,3 +83,12 @@ def test_the_labels_of_a_rising_line_leave_it_free(painted: Painted, size: Size)
     assert len(texts) == 3
     between = np.linspace(pixels(canvas, line)[0], pixels(canvas, line)[-1], 500)
     assert sum(inside(text.get_window_extent(), between) for text in texts) == 0
+
+
+def test_long_names_above_a_small_picture_stand_in_two_columns(painted: Painted) -> None:
+    names = [f"p{percent}; {'organisation-with-a-long-name/' * 2}v{number}" for percent in (50, 90, 99) for number in (1, 2)]
+    canvas = painted(shown(*(PlotSeries(name, TWO, TWO) for name in names)), size=Size(600, 300))
+    (legend,) = canvas.legends
+    assert len({round(text.get_window_extent().x0) for text in legend.get_texts()}) == 2
+    assert [text.get_text()[-2:] for text in legend.get_texts()] == ["v1", "v2"] * 3, "what differs is read"
+    assert canvas.axes[0].get_window_extent().height > 0.35 * canvas.bbox.height

@@ -22,6 +22,8 @@ _NAME_TALL_INCHES, _SIGN_INCHES, _COLUMN_GAP, _MOST_COLUMNS = 0.19, 0.5, 0.2, 4
 """Height of a name of a legend, length of the sign before it, space between columns of one above the data, and their number."""
 _MOST_BESIDE = 26
 """Characters of the names of a legend that stands beside the data; with longer ones it stands above."""
+_MOST_ROWS = 3
+"""Names above the data in one column; with more they are shortened for two columns."""
 _WIDE_INCHES = 8.0
 """Width from which there is room for a legend beside the data."""
 
@@ -44,6 +46,8 @@ def name_series(axes: Axes, figure: Figure, handles: Sequence[Any], look: Theme,
     large = long > _INSIDE_WIDE * wide or _NAME_TALL_INCHES * len(labels) > _INSIDE_TALL * tall
     outside = not inside or len(labels) > _MOST_INSIDE or solid or figure.y2 is not None or large
     beside = max(map(len, labels)) <= _MOST_BESIDE and wide >= _WIDE_INCHES
+    if outside and not beside and len(labels) > _MOST_ROWS and _columns(labels, wide) == 1:
+        _, labels = _labels(figure, every, wide / 2, len(labels))
     above = {"loc": "outside upper left", "ncols": _columns(labels, wide)}
     place: dict[str, Any] = {"loc": "best"} if not outside else {"loc": "outside right upper"} if beside else above
     holder: Any = canvas if outside else axes
