@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from rogues import install_from
 
 ANNEX = ROOT / "tests" / "strangers" / "annex"
 ROOMS = ("attic", "barn", "cellar")
+ENV = shutil.which("env")
 KEY = "the-key-that-nobody-may-read"
 PROMPT = "the prompt that nobody may read"
 
@@ -102,6 +106,71 @@ def test_three_sites_send_what_one_machine_sends(aiperf: Program, simulator: Sim
     assert checked.code == 0, checked.out
     assert numbers(Done(0, "", "", aiperf.folder / "again").json()) == numbers(results)
     assert [list((aiperf.folder / room).iterdir()) for room in ROOMS] == [[], [], []], "the sites left files"
+
+
+@pytest.mark.long
+def test_raw_records_of_sites_are_those_of_one_machine(aiperf: Program, simulator: Simulator) -> None:
+    load = ("--request-rate", 100, "--request-count", 60, "--export-level", "raw", "--workers", 3)
+    shift(aiperf, barn=7000)
+    here = run(aiperf, simulator, *load, name="here")
+    there = run(aiperf, simulator, *load, *sites(*ROOMS), name="there")
+    found = []
+    for done in (here, there):
+        rows = {row["metadata"]["session_num"]: row for row in done.lines("profile_export_raw.jsonl")}
+        assert len(rows) == 60 and all(row["status"] == 200 and words_in(row) for row in rows.values())
+        found.append({n: row["payload"] for n, row in rows.items()})
+    assert found[0] == found[1]
+    starts = [row["start_perf_ns"] for row in sorted(there.lines("profile_export_raw.jsonl"), key=number_of)]
+    assert max(starts) - min(starts) < 60e9, "instants of the barn are not on the run's clock"
+    segments = {path.name for path in (there.artifacts / "journal").glob("shard-*.seg")}
+    assert segments >= {"shard-0.0.seg", "shard-1.0.seg", "shard-2.0.seg"}
+
+    raw = (there.artifacts / "profile_export_raw.jsonl").read_bytes()
+    for path in (there.artifacts / "journal").glob("columns-1.*"):
+        path.unlink()  # a report reads the barn's requests in its segments
+    again = aiperf("report", "there", "--output", "again")
+    assert again.code == 0, again.err
+    again = Done(0, "", "", aiperf.folder / "again")
+    assert again.json()["request_count"]["avg"] == 60
+    assert (again.artifacts / "profile_export_raw.jsonl").read_bytes().count(b"\n") == raw.count(b"\n") == 60
+    assert due(again) == due(here)
+
+
+def shift(aiperf: Program, **rooms: int) -> None:
+    """Let monotonic clocks of sites be so many seconds ahead."""
+    if not shiftable():
+        pytest.skip("this kernel has no time namespaces, or doesn't let us use them")
+    unshare = "exec unshare -Ur -T --kill-child --monotonic"
+    cases = "\n".join(f'*/{room}) {unshare} {ahead} {ENV} "$@";;' for room, ahead in rooms.items())
+    stand_in(aiperf, f'#!/bin/sh\ncase $2 in\n{cases}\nesac\nexec {ENV} "$@"\n')
+
+
+@cache
+def shiftable() -> bool:
+    unshare = ("unshare", "-Ur", "-T", "--monotonic", "7", "--kill-child", "true")
+    return shutil.which("unshare") is not None and subprocess.run(unshare, capture_output=True, check=False).returncode == 0
+
+
+def stand_in(aiperf: Program, script: str) -> None:
+    """Let the stranger's engine find this in the place of ``env``."""
+    program = aiperf.folder / "bin" / "env"
+    program.parent.mkdir()
+    program.write_text(script)
+    program.chmod(0o755)
+    aiperf.environment["PATH"] = f"{program.parent}:{aiperf.environment['PATH']}"
+    aiperf.program = [sys.executable, "-m", "aiperf"]
+
+
+def number_of(row: dict[str, Any]) -> int:
+    number: int = row["metadata"]["session_num"]
+    return number
+
+
+def words_in(row: dict[str, Any]) -> str:
+    """What the answer says."""
+    pieces = [packet["value"] for answer in row["responses"] for packet in answer["packets"] if packet["name"] == "data"]
+    events = [json.loads(piece) for piece in pieces if piece != "[DONE]"]
+    return "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
 
 
 @pytest.mark.long
@@ -241,7 +310,6 @@ PACED = ("--request-rate", 9, "--request-count", 9)
 REFUSED = [
     (("--concurrency", 2, "--request-count", 9), ROOMS, "--concurrency 2 of phase profiling can't be divided among 3 sites"),
     ((*PACED, "--workers", 4), ROOMS, "--workers 4 can't be divided among 3 sites"),
-    ((*PACED, "--export-level", "raw"), ROOMS, "--export-level raw is not possible with sites"),
     (PACED, ("attic", "moon"), "--annex-rooms: moon is no directory"),
     (PACED, ("attic", "barn", "attic"), "has attic, barn, attic"),
     (("--concurrency", 9, "--concurrency-ramp-duration", 1, "--request-count", 9), ROOMS, "a limit that rises is not possible"),
@@ -264,11 +332,6 @@ def test_what_sites_cannot_do_is_refused(
 def test_a_site_that_does_not_start_ends_the_run_before_the_load(
     aiperf: Program, simulator: Simulator, stands: str, said: str
 ) -> None:
-    program = aiperf.folder / "bin" / "env"
-    program.parent.mkdir()
-    program.write_text(stands)
-    program.chmod(0o755)
-    aiperf.environment["PATH"] = f"{program.parent}:{aiperf.environment['PATH']}"
-    aiperf.program = [sys.executable, "-m", "aiperf"]
+    stand_in(aiperf, stands)
     done = run(aiperf, simulator, *PACED, *sites("attic"), code=1)
     assert said in done.err and simulator.summary()["requests"] == 0

@@ -16,7 +16,7 @@ from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard, SiteLine
 from aiperf.sites.clock_offset import Trips
 from aiperf.sites.delivery import Delivery
-from aiperf.sites.files import FileCopy, is_columns, part, sent_file
+from aiperf.sites.files import FileCopy, is_columns, is_segment, part, sent_file
 from msgspec.structs import replace
 
 _MOST_S = 60.0
@@ -227,3 +227,4 @@ def test_a_file_is_copied_in_pieces_that_may_be_lost(tmp_path: Path, monkeypatch
 ])  # fmt: skip
 def test_a_site_writes_its_own_columns_alone(name: str, own: bool) -> None:
     assert is_columns(name, 1, 3) is own
+    assert is_segment(f"{name.replace('columns', 'shard')}.seg", 1, 3) is own and not is_segment(name, 1, 3)

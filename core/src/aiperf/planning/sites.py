@@ -10,7 +10,7 @@ from aiperf.planning.problems import Draft
 from aiperf.registry.third_party import blamed, made
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.engine import SiteEngine
-from aiperf.sdk.plan import ExportLevel, PhasePlan, Plan
+from aiperf.sdk.plan import PhasePlan, Plan
 
 
 def site_names(draft: Draft, engine: PluginRef | None) -> tuple[str, ...]:
@@ -35,10 +35,7 @@ def check(draft: Draft, names: Sequence[str], phases: Sequence[PhasePlan]) -> No
     """Refuse what sites can't do, and say how ceilings are divided."""
     if not names:
         return
-    kernel, count = draft.kernel, len(names)
-    if kernel.export_level == ExportLevel.RAW:
-        flag = draft.flag("export_level")
-        draft.refuse(f"{flag} raw is not possible with sites: the raw journal stays there", f"use {flag} records")
+    count = len(names)
     for field in ("client_cert", "client_key"):
         if draft.given(field):
             _refuse(draft, field, "the client's certificate stays on this machine")

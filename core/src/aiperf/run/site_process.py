@@ -27,7 +27,7 @@ from aiperf.processes.usage import UsageReader
 from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.sdk.engine import Shard
-from aiperf.sdk.plan import Plan
+from aiperf.sdk.plan import ExportLevel, Plan
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteLine
 from aiperf.sites.files import DOWN_BYTES, FileCopy, part, sent_file
@@ -212,8 +212,7 @@ class SiteProcess:
         self._line.send(messages.FromChild(control.encode(message)))
 
     def _tell_columns(self) -> None:
-        sizes = {path.name: path.stat().st_size for path in numbered(self._directory, "columns-*.*")}
-        columns = messages.Columns(sizes, self._requests())
+        columns = messages.Columns(self._sizes("columns-*.*"), self._requests(), self._segments())
         if columns != self._columns:
             self._columns = columns
             self._line.send(columns)
@@ -223,6 +222,14 @@ class SiteProcess:
         if workers:
             usage = {index: self._usage.read(each.pid, now_s) for index, each in workers.items()}
             self._line.send(messages.Usage(usage))
+
+    def _segments(self) -> dict[str, int]:
+        """The segments, where they are kept: without --export-level raw they go when columns have them."""
+        raw = self._plan is not None and self._plan.output.export_level == ExportLevel.RAW
+        return self._sizes("shard-*.seg") if raw else {}
+
+    def _sizes(self, pattern: str) -> dict[str, int]:
+        return {path.name: path.stat().st_size for path in numbered(self._directory, pattern)}
 
     def end(self) -> None:
         """Let requests in flight end, where the run is gone; then end every process."""

@@ -13,6 +13,7 @@ from aiperf.processes import control
 
 if TYPE_CHECKING:
     from aiperf.run.children import Children, Mailbox
+    from aiperf.run.steps import Far
     from aiperf.sdk.engine import SiteClock
     from aiperf.sdk.plan import Plan
     from aiperf.sites.remote import RemoteSites
@@ -50,11 +51,12 @@ def supply(
 
 
 def gather(
-    sites: RemoteSites, children: Children, mailbox: Mailbox, wait: Callable[[Callable[[], bool], str], None]
+    sites: RemoteSites, children: Children, mailbox: Mailbox,
+    wait: Callable[[Callable[[], bool], str, Callable[[], Far]], None],
 ) -> tuple[SiteClock, ...]:  # fmt: skip
-    """Let the reducers of sites end, take their columns, and end the sites; the clocks of all.
+    """Let the reducers of sites end, take their files, and end the sites; the clocks of all.
 
-    Reducers of this machine then go on from the columns.  *wait*: waits for something, and shows what.
+    Reducers of this machine then go on from the columns.  *wait*: waits for something, and shows what, and how far it is.
     """
     mailbox.catch_up = lambda child: [control.Finish()]
     going = [child for child in children.reducers if not child.lost]
@@ -65,7 +67,7 @@ def gather(
     def over() -> bool:
         return all(child.index in mailbox.reduced or child.lost for child in going) and sites.complete
 
-    wait(over, "Fetching the results of the sites")
+    wait(over, "Fetching the results of the sites", lambda: (*sites.copied(), "bytes"))
     mailbox.lose_sites()
     clocks = sites.clocks()
     sites.end(_END_S)

@@ -12,6 +12,7 @@ from aiperf.rundir import journal
 from aiperf.rundir.forks import ForkedTurns
 from aiperf.rundir.shard_reader import ShardReader, is_merged, last_is_hidden
 from aiperf.rundir.store import Store
+from aiperf.sdk.plan import RunClock
 
 
 class Bodies:
@@ -77,12 +78,13 @@ class Observation(Struct):
     all_merged: list[bool] = []
 
 
-def observations(directory: Path, shard: int) -> Iterator[Observation]:
+def observations(directory: Path, shard: int, clock: RunClock | None = None) -> Iterator[Observation]:
     """Every finished request of the shard, in the order in which they ended, with memory for those in flight alone.
 
-    *directory* is the journal's.
+    *directory* is the journal's.  *clock*: of the run, for instants on its monotonic clock where the shard was at a site.
     """
-    reader, bodies = ShardReader(directory, shard), Bodies(directory)
+    ahead_ns = 0 if clock is None else clock.ahead_of(shard)
+    reader, bodies = ShardReader(directory, shard, ahead_ns=ahead_ns), Bodies(directory)
     reader.skip_dropped()
     for request in reader.finished():
         sent = dict(zip(journal.SENT_FIELDS, request.sent, strict=True))

@@ -26,6 +26,10 @@ from aiperf.sdk.transport import HIDDEN_BITS, LAST_HIDDEN
 STEP_NS = 100_000
 """The wall clock was set when it moved by more than this against the monotonic clock between two flushes."""
 _SENT, _DONE, _CHUNK = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS), len(journal.CHUNK_FIELDS)
+_SENT_INSTANTS = [journal.SENT_FIELDS.index(name) for name in ("due_ns", "started_ns")]
+_DONE_INSTANTS = [
+    journal.DONE_FIELDS.index(name) for name in ("connected_ns", "sent_ns", "sent_end_ns", "ack_ns", "ended_ns")
+]  # fmt: skip
 _READS_TOGETHER = 2048
 """Reads that are given to their requests at once."""
 READ_BYTES = 4 * 8
@@ -139,9 +143,10 @@ class News(NamedTuple):
 
 
 class ShardReader:
-    """Follows the segments of one shard while they are written.  Instants are in ns after *zero_ns* of the monotonic clock.
+    """Follows the segments of one shard while they are written.
 
-    Those of events are absolute, on the run's clock, of which the segments' own is *ahead_ns* ahead.
+    Every instant is on the run's monotonic clock, of which the one that stamped the segments is *ahead_ns* ahead; those of
+    reads are in ns after *zero_ns* of it.
 
     lost: how many frames each segment lacks, by its name; 0 where the file is missing.  damaged: number of requests that have
     become DAMAGED.
@@ -344,9 +349,10 @@ class ShardReader:
         """
         count = frame.count
         requests, kernel, read, sizes, hidden = np.frombuffer(frame.payload, np.int64, count * _CHUNK).reshape(count, _CHUNK).T
-        reads = read - self._zero_ns
+        zero_ns = self._zero_ns + self._ahead_ns
+        reads = read - zero_ns
         mapped = np.zeros(count, dtype=bool) if stepped else kernel > 0
-        stamps = np.where(mapped, kernel - (frame.wall_ns - frame.mono_ns) - self._zero_ns, reads)
+        stamps = np.where(mapped, kernel - (frame.wall_ns - frame.mono_ns) - zero_ns, reads)
         if self._is_new(frame):
             # A read that began before its last segment came was not late.
             self._news.lateness.append(np.maximum(reads - stamps, 0)[mapped])
@@ -354,17 +360,31 @@ class ShardReader:
 
     def _take_ends(self, frame: journal.Frame) -> list[JournalRequest]:
         """The requests that are over with this frame."""
-        rows = np.frombuffer(frame.payload, np.int64).reshape(-1, _DONE)
+        rows = self._on_run_clock(np.frombuffer(frame.payload, np.int64).reshape(-1, _DONE), _DONE_INSTANTS)
+        payload = rows.tobytes() if self._ahead_ns else frame.payload
         numbers, take = rows[:, 0].tolist(), self._open.pop
         self._numbered = max(self._numbered, max(numbers) + 1)
         over = []
-        for number, done_row in zip(numbers, map(BytesIO(frame.payload).read, repeat(8 * _DONE)), strict=False):
+        for number, done_row in zip(numbers, map(BytesIO(payload).read, repeat(8 * _DONE)), strict=False):
             request = take(number, None)
             if request is not None:
                 request.done_row = done_row
                 over.append(self._cleared(request) if request.damaged else request)
         self._rows += len(over)
         return over
+
+    def _on_run_clock(self, rows: Ints, instants: Sequence[int]) -> Ints:
+        """The rows of a frame with their *instants*, those above 0, on the run's clock."""
+        if not self._ahead_ns:
+            return rows
+        rows = rows.copy()
+        stamps = rows[:, instants]
+        rows[:, instants] = np.where(stamps > 0, stamps - self._ahead_ns, stamps)
+        return rows
+
+    def _legs_on_run_clock(self, legs: list[list[int]]) -> list[list[int]]:
+        ahead_ns = self._ahead_ns
+        return [[*(instant and instant - ahead_ns for instant in leg[:3]), *leg[3:]] for leg in legs] if ahead_ns else legs
 
     def _cleared(self, request: JournalRequest) -> JournalRequest:
         """A damaged request that is over, without what is left of its answer."""
@@ -378,7 +398,7 @@ class ShardReader:
         if frame.kind == journal.CHUNKS:
             self._wait_for_more(frame)
         elif frame.kind == journal.SENT:
-            rows = np.frombuffer(frame.payload, np.int64).reshape(frame.count, -1)
+            rows = self._on_run_clock(np.frombuffer(frame.payload, np.int64).reshape(frame.count, -1), _SENT_INSTANTS)
             missing = np.full((frame.count, _SENT - rows.shape[1]), -1)  # rows of earlier versions are shorter
             payload, stored = np.hstack([rows, missing]).tobytes(), self._stored
             numbers, segment = rows[:, 0].tolist(), self._segment
@@ -389,7 +409,7 @@ class ShardReader:
         elif frame.kind == journal.TEXT:
             for number, kind, value in msgspec.msgpack.decode(frame.payload):
                 if number in self._open:
-                    self._open[number].texts[kind] = value
+                    self._open[number].texts[kind] = value if kind != "legs" else self._legs_on_run_clock(value)
         elif frame.kind in _EVENTS and self._is_new(frame):
             value = msgspec.msgpack.decode(frame.payload)
             if "at_ns" in value:

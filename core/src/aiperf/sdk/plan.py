@@ -421,20 +421,28 @@ class Plan(Struct, frozen=True):
         )  # fmt: skip
 
 
+class SiteOffset(Struct, frozen=True, omit_defaults=True):
+    """How far the monotonic clock of a site was ahead of that of the run, in ns: by this its reducers put instants on the run's
+    clock."""
+
+    ahead_ns: int
+
+
 class RunClock(Struct, frozen=True, omit_defaults=True):
     """The run's time zero on both clocks, in ns: columns count from it.
 
     ahead_ns: how far the monotonic clock that stamped the journal's segments is ahead of that of the run; not 0 at a site.
+    sites: in the journal of a run whose shards were at sites, the clocks of these; shard i was at site i modulo their number.
     """
 
     started_mono_ns: int
     started_wall_ns: int
     ahead_ns: int = 0
+    sites: tuple[SiteOffset, ...] = ()
 
-    @property
-    def journal_zero_ns(self) -> int:
-        """The run's time zero on the monotonic clock of the segments."""
-        return self.started_mono_ns + self.ahead_ns
+    def ahead_of(self, shard: int) -> int:
+        """How far the clock that stamped the shard's segments is ahead."""
+        return self.sites[shard % len(self.sites)].ahead_ns if self.sites else self.ahead_ns
 
 
 class Secrets(Struct, frozen=True):

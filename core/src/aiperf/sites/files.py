@@ -19,8 +19,17 @@ _AGAIN_S = 2.0
 
 
 def is_columns(name: str, site: int, sites: int) -> bool:
-    """Whether a file has the name of columns of a reducer of that *site*, of so many *sites*: it writes no other file."""
-    found = re.fullmatch(r"columns-([0-9]{1,6})\.[0-9]{1,9}", name)
+    """Whether a file has the name of columns of a reducer of that *site*, of so many *sites*."""
+    return _is_of(r"columns-([0-9]{1,6})\.[0-9]{1,9}", name, site, sites)
+
+
+def is_segment(name: str, site: int, sites: int) -> bool:
+    """Whether a file has the name of a segment of a worker of that *site*, of so many *sites*."""
+    return _is_of(r"shard-([0-9]{1,6})\.[0-9]{1,9}\.seg", name, site, sites)
+
+
+def _is_of(pattern: str, name: str, site: int, sites: int) -> bool:
+    found = re.fullmatch(pattern, name)
     return found is not None and int(found[1]) % sites == site
 
 
@@ -74,6 +83,10 @@ class FileCopy:
     @property
     def names(self) -> list[str]:
         return list(self._have)
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self._sizes.values())
 
     @property
     def missing_bytes(self) -> int:

@@ -85,10 +85,12 @@ class FilePiece(Struct, frozen=True, tag=True):
 
 
 class Columns(Struct, frozen=True, tag=True):
-    """The sizes of the site's files of columns, and how many requests each of its workers has sent."""
+    """The sizes of the site's files of columns, and how many requests each of its workers has sent.  segments: sizes of the
+    segments of its workers, where the run keeps them."""
 
     sizes: dict[str, int]
     requests: dict[int, int]
+    segments: dict[str, int] = {}
 
 
 class Usage(Struct, frozen=True, tag=True):
@@ -154,7 +156,7 @@ SiteMessage: TypeAlias = (
     | KillChild | ChildEnded | Trip | TripBack | SiteEnd
 )  # fmt: skip
 
-UNNUMBERED = (FileWanted, FilePiece, Columns, Usage, Trip, TripBack)
+UNNUMBERED = (FileWanted, FilePiece, Usage, Trip, TripBack)
 """Who misses one of these asks again, or gets the next; they may be lost, and are never sent twice by themselves."""
 
 encode = msgspec.msgpack.Encoder().encode

@@ -16,11 +16,11 @@ from aiperf.processes import control, local
 from aiperf.processes.usage import ProcessUsage
 from aiperf.rundir.journal import RunClock
 from aiperf.sdk.engine import Shard, SiteClock, SiteEngine, SiteStart
-from aiperf.sdk.plan import Plan
+from aiperf.sdk.plan import Plan, SiteOffset
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard
 from aiperf.sites.clock_offset import FEWEST_TRIPS, ClockOffset, Trips
-from aiperf.sites.files import UP_BYTES, FileCopy, is_columns, part, sent_file
+from aiperf.sites.files import DOWN_BYTES, UP_BYTES, FileCopy, is_columns, is_segment, part, sent_file
 from aiperf.sites.silence import SILENCE_S
 
 _TRIP_S = 1.0
@@ -71,6 +71,7 @@ class RemoteSite:
         self.up = self.supplied = self.ended = False
         self.lost: str | None = None
         self.copy = FileCopy(journal, UP_BYTES)
+        self.raw = FileCopy(journal, DOWN_BYTES)
         self.begun_s = time.monotonic()
         self.wall_ahead_ns = 0
         self._trip_s = 0.0
@@ -108,10 +109,38 @@ class RemoteSite:
         elif self.index in self._board.twice:
             self.lose("two programs have connected with its key: its engine must start one")
         elif self.up:
-            for wanted in self.copy.wanted():
-                self.send(wanted)
+            self.ask_for_files()
             if now_s - self._trip_s >= _TRIP_S:
                 self.ask_clock()
+
+    def ask_for_files(self) -> None:
+        """Ask for the next piece: of columns, and behind the load of segments once there are no more columns."""
+        after_load = self._trips_before > 0
+        copy = self.raw if after_load and not self.copy.missing_bytes else self.copy
+        for wanted in copy.wanted():
+            self.send(wanted)
+
+    def take_sizes(self, told: messages.Columns, sites: int) -> None:
+        """Its files are so long, of one of so many *sites*."""
+        if not all(is_columns(name, self.index, sites) for name in told.sizes):
+            self.lose("it names files that are not its columns")
+        elif not all(is_segment(name, self.index, sites) for name in told.segments):
+            self.lose("it names files that are not its segments")
+        else:
+            self.requests = told.requests
+            for sizes, copy in ((told.sizes, self.copy), (told.segments, self.raw)):
+                for name, size in sizes.items():
+                    copy.grow(name, size)
+
+    def take_piece(self, piece: messages.FilePiece) -> None:
+        """A piece of a file that was asked for."""
+        (self.raw if piece.name in self.raw.names else self.copy).take(piece)
+        self.ask_for_files()
+
+    @property
+    def complete(self) -> bool:
+        """Whether its files are here, or never will be, and its clock was looked at again."""
+        return self.lost is not None or (self.measured and not self.copy.missing_bytes and not self.raw.missing_bytes)
 
     def ask_clock(self) -> None:
         self._trip_s = time.monotonic()
@@ -256,8 +285,18 @@ class RemoteSites:
 
     @property
     def complete(self) -> bool:
-        """Whether the columns of all sites that are not lost are here, and their clocks were looked at again."""
-        return all(site.lost is not None or (site.measured and not site.copy.missing_bytes) for site in self.all)
+        """Whether the files of all sites that are not lost are here, and their clocks were looked at again."""
+        return all(site.complete for site in self.all)
+
+    def copied(self) -> tuple[int, int]:
+        """How many bytes of the sites' files are here, and how many there are."""
+        copies = [copy for site in self.all for copy in (site.copy, site.raw)]
+        total = sum(copy.total_bytes for copy in copies)
+        return total - sum(copy.missing_bytes for copy in copies), total
+
+    def offsets(self) -> tuple[SiteOffset, ...]:
+        """By which their instants are put on the run's clock."""
+        return tuple(SiteOffset(site.ahead.ahead_ns if site.ahead is not None else 0) for site in self.all)
 
     def clocks(self) -> tuple[SiteClock, ...]:
         """What is known of each site and its clock."""
@@ -319,21 +358,14 @@ class RemoteSites:
             case messages.ChildEnded(role, index, code):
                 if (child := site.children.get((role, index))) is not None:
                     child.code = code
-            case messages.Columns(sizes, requests):
-                if not all(is_columns(name, site.index, len(self.all)) for name in sizes):
-                    site.lose("it names files that are not its columns")
-                    return
-                site.requests = requests
-                for name, size in sizes.items():
-                    site.copy.grow(name, size)
+            case messages.Columns():
+                site.take_sizes(message, len(self.all))
             case messages.Usage(workers):
                 for index, usage in workers.items():
                     if (child := site.children.get(("worker", index))) is not None:
                         child.usage = usage
             case messages.FilePiece():
-                site.copy.take(message)
-                for wanted in site.copy.wanted():
-                    site.send(wanted)
+                site.take_piece(message)
             case messages.FileWanted(name):
                 if name in self._files:
                     site.send(part(self._files[name], message))

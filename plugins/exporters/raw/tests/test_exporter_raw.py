@@ -5,6 +5,7 @@ import jsonschema
 import pytest
 from aiperf import AiperfError, Target
 from aiperf.rundir.journal import ERROR, request_id
+from aiperf.sdk.engine import SiteClock
 from aiperf_exporter_raw import RawRecords
 from aiperf_exporter_raw.contract import RawContract
 from aiperf_exporter_raw.shape import schema
@@ -68,6 +69,20 @@ def test_a_stream_is_its_events_each_when_it_came(run):
     ]
     assert line["metadata"]["session_num"] == 0
     assert "metrics" not in line and "error" not in line
+
+
+def test_requests_of_a_lost_site_are_left_out_and_counted(tmp_path, caplog):
+    run = Recording(tmp_path, export_level="raw", workers=2, sites=("attic", "barn"))
+    for shard in (0, 1):
+        run.answered(0, 1_000, (2_000, b"data: x\n\n"), shard=shard)
+        keep(run, 0, b"{}", shard=shard)
+        run.flush(3_000, shard=shard)
+    run.ended(sites=(SiteClock("attic", (0,)), SiteClock("barn", (1,), lost="it is gone")))
+    lines = exported(run, record(run, 0), record(run, 0, shard=1), record(run, 1, shard=1))
+    assert [line["metadata"]["worker_id"] for line in lines] == ["worker-0", "worker-1"]
+    assert "has no line for 1 request of the site barn, which was lost" in caplog.text
+    with pytest.raises(AiperfError, match="don't have request 1 of worker 0"):
+        exported(run, record(run, 1))
 
 
 def test_events_of_a_merged_read_say_since_when_they_may_have_come(run):

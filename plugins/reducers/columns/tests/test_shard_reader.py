@@ -47,6 +47,29 @@ def test_a_clock_step_leaves_the_read_stamp_and_is_news_once(tmp_path: Path) -> 
     assert not reader.has_news
 
 
+def test_instants_of_a_site_are_on_the_clock_of_the_run(tmp_path: Path) -> None:
+    recording, ahead_ns = recorded(tmp_path), 3 * 10**12 + 1
+    legs = [(CLOCK.started_mono_ns, 0, CLOCK.started_mono_ns + 5, 200, False)]
+    recording.sent(3, 7 * MS, due_ns=6 * MS)
+    recording.text(3, "legs", legs)
+    recording.read(3, 8 * MS, b"c")
+    recording.done(3, 9 * MS)
+    recording.flush(10 * MS)
+    plain, shifted = (
+        ShardReader(recording.journal, 0, CLOCK.started_mono_ns - ahead, ahead) for ahead in (0, ahead_ns)
+    )  # fmt: skip
+    for here, there in zip(plain.finished(), shifted.finished(), strict=True):
+        assert there.reads == here.reads
+        moved = [a - b for a, b in zip(here.sent + here.done, there.sent + there.done, strict=True)]
+        due = [journal.SENT_FIELDS.index("due_ns")] if here.sent[0] == 3 else []
+        ended = len(here.sent) + journal.DONE_FIELDS.index("ended_ns")
+        expected = dict.fromkeys([*due, journal.SENT_FIELDS.index("started_ns"), ended], ahead_ns)
+        assert {place: by for place, by in enumerate(moved) if by} == expected
+    assert there.texts["legs"] == [[legs[0][0] - ahead_ns, 0, legs[0][2] - ahead_ns, 200, False]]
+    ((_, _, event),) = shifted.take_news().events
+    assert event["at_ns"] == CLOCK.started_mono_ns - ahead_ns
+
+
 def test_stored_requests_and_events_are_left_out(tmp_path: Path) -> None:
     recording = recorded(tmp_path)
     first = ShardReader(recording.journal, 0)

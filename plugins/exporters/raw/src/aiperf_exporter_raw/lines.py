@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from aiperf import STREAMED, AiperfError, Target
-from aiperf.parts.journal import DRAINED, OUTCOMES, Store
+from aiperf.parts.journal import DRAINED, OUTCOMES, Store, load_end, load_run
 from aiperf.parts.segments import Observation, observations
 from aiperf.sdk.errors import BadJournal, BadResponse
 from aiperf.sdk.exporter import visible
@@ -18,6 +20,8 @@ from aiperf.sdk.transport import MESSAGES
 from msgspec import Struct
 
 from aiperf_exporter_raw.shape import Binary, Events, Line, Packet, Response, Text
+
+log = logging.getLogger(__name__)
 
 _NOTHING: dict[str, Any] = {"headers": {}, "body": None}
 """Of a request that was not journaled."""
@@ -38,7 +42,8 @@ class _Record(Struct):
 
 
 def lines(target: Target) -> Iterator[bytes]:
-    """The file's lines.
+    """The file's lines.  Those of a lost site have no request and answer of which the journal didn't come; a warning counts
+    them.
 
     Raises:
         AiperfError: There is no per-request file to go by, or the journal doesn't have its requests any more.
@@ -55,20 +60,38 @@ def lines(target: Target) -> Iterator[bytes]:
             record = read(text)
             key = read_key(record.metadata)
             one = found.observation(int(key.worker_id.rpartition("-")[2]), int(key.x_request_id[-12:], 16))
-            yield visible(encode(_line(record, one, found.store, target))) + b"\n"
+            if one is not None:
+                yield visible(encode(_line(record, one, found.store, target))) + b"\n"
+    for site, count in found.left_out.items():
+        of = "1 request" if count == 1 else f"{count:,} requests"
+        lacking = "%s has no line for %s of the site %s, which was lost before its journal was fetched"
+        log.warning(lacking, target.file("raw.jsonl").name, of, site)
 
 
 class _Found:
-    """Observations by request.  A shard's requests are asked for in the order in which they ended."""
+    """Observations by request.  A shard's requests are asked for in the order in which they ended.
+
+    left_out: by the name of a lost site, how many of its requests the journal doesn't have.
+    """
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal
         self._shards: dict[int, Iterator[Observation]] = {}
+        self._clock = load_run(journal)[1]
+        end = load_end(journal)
+        self._sites = () if end is None else end.sites
         self.store = Store(journal)
+        self.left_out = Counter[str]()
 
-    def observation(self, shard: int, request: int) -> Observation:
+    def observation(self, shard: int, request: int) -> Observation | None:
+        """The request; None where it was lost with its site.
+
+        Raises:
+            BadJournal: The journal lacks it, or a part of it.
+        """
+        site = self._sites[shard % len(self._sites)] if self._sites else None
         if shard not in self._shards:
-            self._shards[shard] = observations(self._journal, shard)
+            self._shards[shard] = observations(self._journal, shard, self._clock)
         for one in self._shards[shard]:
             if one.sent["request"] != request:
                 continue
@@ -79,6 +102,9 @@ class _Found:
                 whose = f"don't have the request before request {request} of worker {shard}, which it continues"
                 raise BadJournal(f"the segments in {self._journal} {whose}: a frame is damaged or missing")
             return one
+        if site is not None and site.lost is not None:
+            self.left_out[site.name] += 1
+            return None
         raise BadJournal(f"the segments in {self._journal} don't have request {request} of worker {shard}")
 
 

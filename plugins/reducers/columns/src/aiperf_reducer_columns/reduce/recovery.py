@@ -13,6 +13,7 @@ from aiperf.sdk.plan import Plan
 
 from aiperf_reducer_columns.reduce.batches import StoredBatch, read_batches
 from aiperf_reducer_columns.reduce.losses import lacking
+from aiperf_reducer_columns.reduce.regrading import segments_are_whole
 from aiperf_reducer_columns.reduce.rows import RowMaker
 
 
@@ -39,7 +40,7 @@ def drop_segments(directory: Path, readers: Mapping[int, ShardReader], *, ended:
 
 
 def prefers_segments(
-    plan: Plan, directory: Path, readers: Mapping[int, ShardReader], further: Sequence[str], note: Callable[[str], None]
+    plan: Plan, directory: Path, further: Sequence[str], note: Callable[[str], None]
 ) -> bool:
     """Whether a report reads the segments again, because the columns of another version lack some that they have.
 
@@ -51,7 +52,7 @@ def prefers_segments(
     missing = [name for name in (*NUMBERS, *further) if there and name not in there]
     if not missing:
         return False
-    if plan.output.export_level == "raw" and all(journal.segment_path(directory, shard, 0).exists() for shard in readers):
+    if segments_are_whole(plan, directory):
         return True
     note(lacking(missing, plan.run.version))
     return False

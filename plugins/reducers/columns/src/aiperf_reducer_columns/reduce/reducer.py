@@ -159,15 +159,15 @@ class ShardReducer:
         self._outlets = Outlets(plan, directory, index, self._report, clock=clock, background=not durable)
         # A report of columns alone counts no tokens, and may be made where the tokenizer is missing.
         self._rows = RowMaker(
-            plan, self._store, self._report, zero_ns=clock.journal_zero_ns, counting=durable, secret_texts=secret_texts,
+            plan, self._store, self._report, zero_ns=clock.started_mono_ns, counting=durable, secret_texts=secret_texts,
             singly=self._outlets.answers,
         )  # fmt: skip
         self.live = self._rows.live
         known = catalogue(plan, load(plan.plugins.endpoint))
         self.watch = None if lines_s is None else Watch(known, plan, index, lines_s, looked=looked)
         self._pipeline = Pipeline(known, directory, str(index), groupings(plan, known), self.watch)
-        shards, zero_ns = range(index, plan.run.workers, of), clock.journal_zero_ns
-        self._readers = {i: ShardReader(directory, i, zero_ns, clock.ahead_ns) for i in shards}
+        shards, zero_ns = range(index, plan.run.workers, of), clock.started_mono_ns
+        self._readers = {i: ShardReader(directory, i, zero_ns, clock.ahead_of(i)) for i in shards}
         written = directory if durable else directory / REST
         written.mkdir(mode=0o700, exist_ok=True)
         self._writer, self._batch = ColumnsWriter(written, index), self._new_batch()
@@ -388,7 +388,7 @@ class ShardReducer:
         regrading = self.plan.plugins.grading_again
         again = (regrading and segments_are_whole(self.plan, self.journal)) or (
             not self._durable
-            and prefers_segments(self.plan, self.journal, self._readers, self._rows.numbers, note=self.reduction.notes.append)
+            and prefers_segments(self.plan, self.journal, self._rows.numbers, note=self.reduction.notes.append)
         )
         self.reduction.again = again
         for path in [] if again else journal.numbered(self.journal, pattern):

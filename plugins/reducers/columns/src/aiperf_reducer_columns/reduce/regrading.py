@@ -17,8 +17,16 @@ from aiperf_reducer_columns.reduce.reasons import decoded
 
 def segments_are_whole(plan: Plan, directory: Path) -> bool:
     """Whether the run has kept every byte of its answers."""
+    if plan.run.sites and not _fetched(plan, directory):
+        return False
     kept = (journal.segment_path(directory, shard, 0).exists() for shard in range(plan.run.workers))
     return plan.output.export_level == "raw" and all(kept)
+
+
+def _fetched(plan: Plan, directory: Path) -> bool:
+    """Whether the segments of every site came."""
+    end = journal.load_end(directory)
+    return end is not None and len(end.sites) == len(plan.run.sites) and not any(site.lost for site in end.sites)
 
 
 def columns_have_answers(directory: Path) -> bool:
