@@ -40,12 +40,6 @@ def check(draft: Draft, names: Sequence[str], phases: Sequence[PhasePlan]) -> No
         if draft.given(field):
             _refuse(draft, field, "the client's certificate stays on this machine")
     for phase in phases:
-        for ramp, field in ((phase.concurrency_ramp_ns, "concurrency"), (phase.prefill_ramp_ns, "prefill_concurrency")):
-            if ramp is not None:
-                draft.refuse(
-                    f"a limit that rises is not possible with sites, and phase {phase.name} has one of {draft.flag(field)}",
-                    "drop the ramp, or run without sites",
-                )
         for limit, field in ((phase.concurrency, "concurrency"), (phase.prefill_concurrency, "prefill_concurrency")):
             if limit is not None and limit < count:
                 draft.refuse(

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from aiperf import environment, logs
 from aiperf.cores import machine
 from aiperf.errors import AiperfError
@@ -308,9 +306,7 @@ class PlannedRun:
         """
         if (sites := self.fleet.sites) is not None:
             with step(self.display, "Sending the data set to the sites") as tell:
-                supply(sites, self.plan, self._receive, tell, self.directories.log_file.parent)
-            self.clock = replace(self.clock, sites=sites.offsets())
-            save_run(self.directories.journal, self.plan, self.clock)
+                self.clock = supply(sites, self.plan, self.clock, self._receive, tell, self.directories.log_file.parent)
         reducer_secrets = Secrets(options=self.secrets.options, texts=self.secrets.texts)  # it sends nothing
         to_reducers = control.Load(reducer_secrets, self.showing.watched, self.showing.looked, self.showing.lines_s)
         self.mailbox.announce({"worker": control.Load(self.secrets), "reducer": to_reducers})

@@ -24,6 +24,7 @@ from aiperf import __version__
 from aiperf.errors import AiperfError
 from aiperf.processes import control, local, open_files
 from aiperf.processes.usage import UsageReader
+from aiperf.run.site_stocks import LOOK_S, Stocks
 from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
 from aiperf.sdk.engine import Shard
@@ -54,6 +55,7 @@ class SiteProcess:
         self._clock = RunClock(0, 0)
         self._order: messages.Order | None = None
         self._shared: Shared | None = None
+        self._stocks: Stocks | None = None
         self._fds: list[int] = []
         self._copy: FileCopy | None = None
         self._supply: messages.Supply | None = None
@@ -73,13 +75,15 @@ class SiteProcess:
         self._board.wake(poller)
         self._line.send(messages.SiteUp(__version__))
         while not self.over:
-            ready = dict(poller.poll(round(_TICK_S * 1000)))
+            ready = dict(poller.poll(round((LOOK_S if self._stocks is not None and self._stocks.active else _TICK_S) * 1000)))
             if 0 in ready and not os.read(0, 4096):
                 return
             while not self.over and (message := self._line.receive()) is not None:
                 self._handle(message)
             while (said := self._board.receive(0)) is not None:
                 self._pass_on(said)
+            if self._stocks is not None:
+                self._stocks.look()
             self._tick()
 
     def _tick(self) -> None:
@@ -120,6 +124,8 @@ class SiteProcess:
             case messages.FileWanted():
                 with contextlib.suppress(FileNotFoundError):
                     self._line.send(part(self._directory / Path(message.name).name, message))
+            case messages.Block() | messages.GiveBack() if self._stocks is not None:
+                self._stocks.handle(message)
             case messages.ToChild(role, index, body):
                 self._deliver(role, index, control.decode(body))
             case messages.StartChild(role, index):
@@ -138,7 +144,8 @@ class SiteProcess:
         self._order, self._clock = order, order.clock
         self._plan = here(order.plan, self._directory)
         save_run(self._directory, self._plan, self._clock)
-        self._shared = Shared(len(order.plan.load.phases), several=len(order.workers) > 1)
+        among = len(order.plan.run.sites) > 1
+        self._shared = Shared(len(order.plan.load.phases), several=among or len(order.workers) > 1, claims=among)
         for role, indices in (("worker", order.workers), ("reducer", order.reducers)):
             for index in indices:
                 self._start(role, index)
@@ -176,10 +183,13 @@ class SiteProcess:
         if wrong:
             self._line.send(messages.Unfit(f"{', '.join(wrong)} did not come as sent"))
             return
-        assert self._shared is not None, "the site has its order"
+        assert self._shared is not None and self._order is not None, "the site has its order"
         self._plan = here(supply.plan, self._directory)
         save_run(self._directory, self._plan, self._clock)
-        self._shared.begin(self._plan)
+        self._shared.begin(self._plan, self._order.workers[0])
+        phases = self._plan.load.phases
+        if len(self._plan.run.sites) > 1:
+            self._stocks = Stocks(phases, [self._shared.claims(phase) for phase in phases], self._line.send)
         self._line.send(messages.Supplied())
 
     def _deliver(self, role: str, index: int, message: control.Message) -> None:
@@ -261,8 +271,12 @@ def here(plan: Plan, directory: Path) -> Plan:
         return None if path is None else str(directory / Path(path).name)
 
     phases = tuple(
-        replace(phase, due_file=moved(phase.due_file), sessions_file=moved(phase.sessions_file)) for phase in plan.load.phases
-    )
+        replace(
+            phase, due_file=moved(phase.due_file), sessions_file=moved(phase.sessions_file),
+            limits_file=moved(phase.limits_file), prefill_limits_file=moved(phase.prefill_limits_file),
+        )
+        for phase in plan.load.phases
+    )  # fmt: skip
     return plan.replacing(
         journal=str(directory), artifacts=str(directory), phases=phases,
         tls=replace(plan.target.tls, ca_file=moved(plan.target.tls.ca_file)),

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from aiperf import environment
 from aiperf.errors import AiperfError
 from aiperf.processes import control
+from aiperf.rundir.journal import RunClock, save_run
 
 if TYPE_CHECKING:
     from aiperf.run.children import Children, Mailbox
@@ -23,9 +26,11 @@ _END_S = 5.0
 
 
 def supply(
-    sites: RemoteSites, plan: Plan, receive: Callable[[int], None], tell: Callable[[], None], logs: Path
-) -> None:  # fmt: skip
+    sites: RemoteSites, plan: Plan, clock: RunClock, receive: Callable[[int], None], tell: Callable[[], None], logs: Path
+) -> RunClock:  # fmt: skip
     """Wait until each site has its order, started its processes and got the data set of *plan*.
+
+    Gives the *clock* of the run with those of the sites; it is in ``run.json``, too, for a report of a run that is killed.
 
     *receive*: handles messages for so many ms.  *logs*: the directory with what the sites' commands have said.
 
@@ -36,6 +41,10 @@ def supply(
         if plan.plugins.fact("drivers", phase.driver, "trees"):
             why = "its workers tell each other in memory where they are"
             raise AiperfError(f"the driver {phase.driver!r} can't run at sites: {why}", "run it without --engine")
+        for limit in (phase.concurrency, phase.prefill_concurrency):
+            if limit is not None and limit < len(plan.run.sites):
+                what = f"the limit {limit} of phase {phase.name} can't be divided among {len(plan.run.sites)} sites"
+                raise AiperfError(what, "set --concurrency, or use fewer sites")
     sites.supply(plan)
     limit_s = environment.start_s()
     until, heard, hint = time.monotonic() + limit_s, -1, f"see {logs}"
@@ -48,6 +57,9 @@ def supply(
             until, heard = time.monotonic() + limit_s, sites.progress
         elif time.monotonic() > until:
             raise AiperfError(f"nothing was heard of {sites.silent} for {limit_s:g} s", hint)
+    clock = replace(clock, sites=sites.offsets())
+    save_run(Path(plan.output.journal), plan, clock)
+    return clock
 
 
 def gather(

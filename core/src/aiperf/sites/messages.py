@@ -147,13 +147,53 @@ class TripBack(Struct, frozen=True, tag=True):
     wall_ns: int
 
 
+class Claim(Struct, frozen=True, tag=True):
+    """The site wants *want* numbers of a phase's counter (ARRIVALS, SESSIONS), and *least* of them for now.  empty: a worker
+    waits for one, and all are dealt.  rate: how many it draws in a second."""
+
+    phase: int
+    counter: int
+    want: int
+    least: int
+    empty: bool = False
+    rate: float = 0.0
+
+
+class Block(Struct, frozen=True, tag=True):
+    """The numbers from *start* on, *count* of them, are the site's.  0: all are dealt; with *over* for good, and every further
+    number from *start* on is beyond the phase's count."""
+
+    phase: int
+    counter: int
+    start: int
+    count: int
+    over: bool = False
+
+
+class GiveBack(Struct, frozen=True, tag=True):
+    """Another site has none, and draws *rate* in a second: give back as much as lets both end together, of what nobody has
+    drawn."""
+
+    phase: int
+    counter: int
+    rate: float = 0.0
+
+
+class Given(Struct, frozen=True, tag=True):
+    """The answer to GiveBack: pairs of a first number and how many follow on it."""
+
+    phase: int
+    counter: int
+    blocks: list[tuple[int, int]]
+
+
 class SiteEnd(Struct, frozen=True, tag=True):
     """The run needs the site no more."""
 
 
 SiteMessage: TypeAlias = (
     SiteUp | Order | Supply | Supplied | Unfit | FileWanted | FilePiece | Columns | Usage | ToChild | FromChild | StartChild
-    | KillChild | ChildEnded | Trip | TripBack | SiteEnd
+    | KillChild | ChildEnded | Trip | TripBack | Claim | Block | GiveBack | Given | SiteEnd
 )  # fmt: skip
 
 UNNUMBERED = (FileWanted, FilePiece, Usage, Trip, TripBack)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import monotonic_ns
 
@@ -19,6 +19,7 @@ from aiperf.sdk.engine import Shard, SiteClock, SiteEngine, SiteStart
 from aiperf.sdk.plan import Plan, SiteOffset
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard
+from aiperf.sites.claims import Answer, Pools
 from aiperf.sites.clock_offset import FEWEST_TRIPS, ClockOffset, Trips
 from aiperf.sites.files import DOWN_BYTES, UP_BYTES, FileCopy, is_columns, is_segment, part, sent_file
 from aiperf.sites.silence import SILENCE_S
@@ -199,6 +200,8 @@ class RemoteSites:
         self._files: dict[str, Path] = {}
         self._supplied: list[messages.SentFile] = []
         self._waiting: deque[control.Message] = deque()
+        self._pools: Pools | None = None
+        self._gone: set[int] = set()
         self._tended_s, self.progress = 0.0, 0
         self.all: list[RemoteSite] = []
         for index, name in enumerate(plan.run.sites):
@@ -241,7 +244,7 @@ class RemoteSites:
 
     def supply(self, plan: Plan) -> None:
         """The data set is made: send it to every site that has its order; the others get it with their order."""
-        self._plan = plan
+        self._plan, self._pools = plan, Pools(plan.load.phases, len(self.all))
         for path in _inputs(plan, self._journal):
             self._files[path.name] = path
         self._supplied = [sent_file(path) for path in self._files.values()]
@@ -341,6 +344,14 @@ class RemoteSites:
         self._board.tend()
         for site in self.all:
             site.look(SILENCE_S)
+            if site.lost is not None and site.index not in self._gone:
+                self._gone.add(site.index)
+                self._deal(self._pools.lose(site.index) if self._pools is not None else ())
+
+    def _deal(self, answers: Iterable[Answer]) -> None:
+        """Send to sites what follows of a claim."""
+        for index, answer in answers:
+            self.all[index].send(answer)
 
     def _handle(self, site: RemoteSite, message: messages.SiteMessage) -> None:
         if not isinstance(message, messages.TripBack | messages.Usage):
@@ -371,6 +382,10 @@ class RemoteSites:
                     site.send(part(self._files[name], message))
                 else:
                     site.lose("it asks for a file that is not for sites")
+            case messages.Claim() if self._pools is not None:
+                self._deal(self._pools.claim(site.index, message))
+            case messages.Given() if self._pools is not None:
+                self._deal(self._pools.take(site.index, message))
             case messages.Supplied():
                 site.supplied = True
             case messages.Unfit(why):
@@ -415,6 +430,7 @@ def _inputs(plan: Plan, journal: Path) -> Iterator[Path]:
     """The files that a site needs: the data set, and the times of each phase."""
     yield from sorted(journal.glob("dataset.*"))
     for phase in plan.load.phases:
-        yield from (Path(path) for path in (phase.due_file, phase.sessions_file) if path is not None)
+        files = phase.due_file, phase.sessions_file, phase.limits_file, phase.prefill_limits_file
+        yield from (Path(path) for path in files if path is not None)
     if plan.target.tls.ca_file is not None:
         yield Path(plan.target.tls.ca_file)

@@ -9,7 +9,7 @@ from collections.abc import Callable, MutableSequence, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 class WorkerPlace(Struct, frozen=True):
     """The index of a worker among *workers*, which are at so many *sites*, and its inherited file descriptors.
 
-    fds: of the progress table; with several workers on one machine, then four a phase: session slots, prefill slots, arrival
-    numbers, session numbers.  Empty where the engine shares no memory.
+    fds: of the progress table; with several workers or sites, then four a phase: session slots, prefill slots, arrival
+    numbers, session numbers; with several sites, then those of :class:`aiperf.worker.shared.ClaimFds`.  Empty where the engine
+    shares no memory.
     """
 
     index: int
@@ -50,9 +51,22 @@ class WorkerPlace(Struct, frozen=True):
         """Workers of the same site: they share its limits."""
         return self.workers // self.sites
 
-    def numbers(self, counter: Counter) -> Counter:
-        """The numbers of this site, of those that its workers draw together."""
-        return counter if self.sites == 1 else slots.SiteCounter(counter, self.index % self.sites, self.sites)
+    @property
+    def site(self) -> int:
+        return self.index % self.sites
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the first worker of its site."""
+        return self.index < self.sites
+
+
+class _Numbers(NamedTuple):
+    """A phase's gate, and who numbers its arrivals and its sessions."""
+
+    gate: slots.SlotGate
+    arrivals: Counter
+    sessions: Counter
 
 
 class Share:
@@ -80,19 +94,13 @@ class Share:
         place, ref = self.place, self.plan.plugins.drivers[phase.driver]
         cells = self._progress.of(place.index, phase.index)
         fds = tuple(place.fds[1 + 4 * phase.index : 5 + 4 * phase.index]) or (-1,) * 4
-        home = self.plan.load.phases[phase.home]
-        numbers_fd, numbers = fds[3], self._progress.of(place.index, home.index)
-        if home is not phase and place.fds[1:]:
-            numbers_fd = place.fds[4 + 4 * home.index]
         sessions = self._slots(fds[0], phase.concurrency, phase.limits_file, cells, slots.SLOTS)
         prefills = self._slots(fds[1], phase.prefill_concurrency, phase.prefill_limits_file, cells, slots.PREFILLS)
+        limited = prefills if phase.prefill_concurrency is not None else None
+        numbers = self._claimed(phase, sessions, limited) if place.sites > 1 else self._numbers(phase, sessions, limited)
         context = DriverContext(
-            phase, self.requests, slots.SlotGate(sessions, prefills if phase.prefill_concurrency is not None else None),
-            loop=self.requests.loop, timer=partial(LoopTimer, self.requests.loop),
-            arrival_numbers=place.numbers(slots.LocalCounter(cells, ARRIVALS) if fds[2] < 0 else slots.SharedCounter(fds[2])),
-            session_numbers=place.numbers(
-                slots.LocalCounter(numbers, SESSIONS) if numbers_fd < 0 else slots.SharedCounter(numbers_fd)
-            ),
+            phase, self.requests, numbers.gate, loop=self.requests.loop, timer=partial(LoopTimer, self.requests.loop),
+            arrival_numbers=numbers.arrivals, session_numbers=numbers.sessions,
             progress=cells, due=_mapped(phase.due_file), sessions=_mapped(phase.sessions_file),
             shard=place.index, shards=place.workers, max_turns=self.requests.store.max_turns, seed=self.plan.run.seed,
             share=None if phase.concurrency is None else -(-phase.concurrency // place.together),
@@ -104,13 +112,40 @@ class Share:
         self._driver = driver
         return driver
 
+    def _numbers(self, phase: PhasePlan, sessions: slots.Slots, prefills: slots.Slots | None) -> _Numbers:
+        """The gate and the numbers of a run on one machine."""
+        place, home = self.place, self.plan.load.phases[phase.home]
+        gate, several = slots.SlotGate(sessions, prefills), len(place.fds) > 1
+        if several:
+            of, of_home = 3 + 4 * phase.index, 4 + 4 * home.index
+            return _Numbers(gate, slots.SharedCounter(place.fds[of]), slots.SharedCounter(place.fds[of_home]))
+        cells, home_cells = (self._progress.of(place.index, each.index) for each in (phase, home))
+        return _Numbers(gate, slots.LocalCounter(cells, ARRIVALS), slots.LocalCounter(home_cells, SESSIONS))
+
+    def _claimed(self, phase: PhasePlan, sessions: slots.Slots, prefills: slots.Slots | None) -> _Numbers:
+        """The gate and the numbers of a site, which has claimed them."""
+        from aiperf.worker.claims import Blocks, ClaimedCounter, ClaimGate
+        from aiperf.worker.shared import claim_fds
+
+        def counter(number: int, index: int) -> ClaimedCounter:
+            fds = claim_fds(self.place.fds, index, len(self.plan.load.phases))
+            blocks = Blocks(fds.blocks, number)
+            return ClaimedCounter(fds.stocks[number], fds.positions[number], blocks, self.requests.loop)
+
+        arrivals, numbers = counter(ARRIVALS, phase.index), counter(SESSIONS, phase.home)
+        if phase.due_file is not None:  # numbers are planned, and drivers draw none
+            return _Numbers(slots.SlotGate(sessions, prefills), arrivals, numbers)
+        drawn = self.requests.store.max_turns > 1
+        return _Numbers(ClaimGate(sessions, prefills, arrivals, numbers, sessions_drawn=drawn), arrivals, numbers)
+
     def _slots(self, fd: int, limit: int | None, levels: str | None, held: MutableSequence[int], cell: int) -> slots.Slots:
         """A limit: of this worker alone (*fd* -1), or of all workers.  *levels* names the file of a ramped limit's rise."""
-        start, loop = 1 if levels is not None else limit, self.requests.loop
+        place, loop = self.place, self.requests.loop
+        start = limit if levels is None else slots.first_slots(place.site)
         alone = fd < 0 or limit is None
         free: slots.Slots = slots.LocalSlots(start) if alone else slots.SharedSlots(fd, loop, held, cell)
-        if levels is not None and (fd < 0 or self.place.index == 0):  # one worker raises a limit that all share
-            self.rises.append(slots.Rise(_mapped(levels), free, loop))
+        if levels is not None and (fd < 0 or place.first):  # one worker raises a limit that all share
+            self.rises.append(slots.Rise(slots.site_levels(_mapped(levels), place.site, place.sites), free, loop))
         return free
 
 

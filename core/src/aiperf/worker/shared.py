@@ -4,38 +4,70 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from aiperf.sdk.plan import PhasePlan, Plan
-from aiperf.worker.slots import PREFILLS, SLOTS, Progress, make_counter_fd, make_progress_fd, make_slots_fd, size_progress
+from aiperf.worker.claims import make_blocks_fd
+from aiperf.worker.slots import (
+    PREFILLS,
+    SLOTS,
+    Progress,
+    first_slots,
+    make_counter_fd,
+    make_progress_fd,
+    make_slots_fd,
+    size_progress,
+)
+
+
+class ClaimFds(NamedTuple):
+    """Descriptors for the numbers that a site has claimed for a phase.
+
+    stocks: semaphores of the numbers that nobody has drawn, of ARRIVALS and SESSIONS; positions: counters of those drawn.
+    blocks: the table of :mod:`aiperf.worker.claims`.
+    """
+
+    stocks: tuple[int, int]
+    positions: tuple[int, int]
+    blocks: int
 
 
 class Shared:
     """What the workers of one machine share: limits and counters of each phase, and where each of them stands.
 
     *several*: for several workers.  *fds* are inherited by every worker: the standing, then, for several workers, four for
-    each of so many *phases*: the limits of sessions and of prefills, arrivals, sessions.
+    each of so many *phases*: the limits of sessions and of prefills, arrivals, sessions.  *claims*: this is one of several
+    sites; three more for each phase stand behind: stocks of arrivals and of sessions, blocks.
     """
 
-    def __init__(self, phases: int, *, several: bool) -> None:
+    def __init__(self, phases: int, *, several: bool, claims: bool = False) -> None:
         self.phases = phases
         self._workers = 1
         self.fds = [make_progress_fd(1, 1)]
         self._standing = Progress(self.fds[0], 1, 1)
         for _ in range(phases if several else 0):
             self.fds += [make_slots_fd(0), make_slots_fd(0), make_counter_fd(), make_counter_fd()]
+        for _ in range(phases if claims else 0):
+            self.fds += [make_slots_fd(0), make_slots_fd(0), make_blocks_fd()]
 
-    def begin(self, plan: Plan) -> None:
-        """Set limits and counters to what they are before the plan.  No worker uses them."""
+    def begin(self, plan: Plan, site: int = 0) -> None:
+        """Set limits and counters to what they are before the plan, at this *site* of the run.  No worker uses them."""
         self._workers = plan.run.workers
         self._standing.close()
         size_progress(self.fds[0], len(plan.load.phases), self._workers)
         self._standing = Progress(self.fds[0], len(plan.load.phases), self._workers)
         for phase in plan.load.phases if len(self.fds) > 1 else ():
             sessions, prefills, *counters = self._of(phase)
-            _fill(sessions, phase.concurrency, ramped=phase.concurrency_ramp_ns is not None)
-            _fill(prefills, phase.prefill_concurrency, ramped=phase.prefill_ramp_ns is not None)
+            limits = (phase.concurrency, phase.concurrency_ramp_ns), (phase.prefill_concurrency, phase.prefill_ramp_ns)
+            for slots_fd, (limit, ramp_ns) in zip((sessions, prefills), limits, strict=True):
+                _fill(slots_fd, limit or 0 if ramp_ns is None else first_slots(site))
             for counter in counters:
                 os.lseek(counter, 0, os.SEEK_SET)
+
+    def claims(self, phase: PhasePlan) -> ClaimFds:
+        """The phase's numbers, at one of several sites."""
+        return claim_fds(self.fds, phase.index, self.phases)
 
     def _of(self, phase: PhasePlan) -> list[int]:
         return self.fds[1 + 4 * phase.index : 5 + 4 * phase.index]
@@ -59,9 +91,15 @@ class Shared:
         self.fds = []
 
 
-def _fill(slots_fd: int, limit: int | None, *, ramped: bool) -> None:
+def claim_fds(fds: Sequence[int], phase: int, phases: int) -> ClaimFds:
+    """The phase's own, among the descriptors of a :class:`Shared` of so many *phases*."""
+    at = 1 + 4 * phases + 3 * phase
+    return ClaimFds((fds[at], fds[at + 1]), (fds[3 + 4 * phase], fds[4 + 4 * phase]), fds[at + 2])
+
+
+def _fill(slots_fd: int, free: int) -> None:
     """Set the number of free slots, whatever a plan before has left."""
     with contextlib.suppress(BlockingIOError):
         while True:
             os.eventfd_read(slots_fd)
-    os.eventfd_write(slots_fd, 1 if ramped else limit or 0)
+    os.eventfd_write(slots_fd, free)

@@ -23,8 +23,6 @@ from aiperf.worker.clock import NS_PER_S
 if TYPE_CHECKING:
     import asyncio
 
-    from aiperf.sdk.driver import Counter
-
 
 class LocalSlots:
     """The limit of a single worker; None limits nothing.
@@ -176,6 +174,17 @@ class Rise:
         self._level = len(self._levels)
 
 
+def first_slots(site: int) -> int:
+    """Where a limit that rises begins: it is 1, and that slot is at the first site."""
+    return 1 if site == 0 else 0
+
+
+def site_levels(levels: memoryview, site: int, sites: int) -> memoryview:
+    """The *levels* of a site, of those of the whole limit: slot k is at site k modulo *sites*, so that at each instant all of
+    them have together what one machine has.  Slot 0 is there from the start, and slot k comes at ``levels[k - 1]``."""
+    return levels[(site or sites) - 1 :: sites]
+
+
 class LocalCounter:
     """The counter of a single worker: ``cells[cell]`` is the next number."""
 
@@ -200,16 +209,6 @@ class SharedCounter:
 
     def next(self) -> int:
         return os.lseek(self._fd, 1, os.SEEK_CUR) - 1
-
-
-class SiteCounter:
-    """The numbers of one of several sites: every *sites*-th one, from *site* on, whoever of its workers draws it."""
-
-    def __init__(self, own: Counter, site: int, sites: int) -> None:
-        self._own, self._site, self._sites = own, site, sites
-
-    def next(self) -> int:
-        return self._site + self._own.next() * self._sites
 
 
 def make_counter_fd() -> int:

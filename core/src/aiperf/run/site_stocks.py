@@ -1,0 +1,118 @@
+"""A site's end of claims: it keeps numbers of arrivals and sessions in stock for its workers (:mod:`aiperf.sites.claims`)."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from aiperf.sdk.driver import ARRIVALS, SESSIONS
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sites.messages import Block, Claim, GiveBack, Given
+from aiperf.worker.claims import WITHOUT_END, Blocks
+from aiperf.worker.shared import ClaimFds
+
+LOOK_S = 0.02
+"""Between two looks at the stock while numbers are drawn."""
+_STOCK_S = 0.5
+"""A block lasts for so long, and for the way there and back."""
+_AHEAD = 64
+"""Numbers that are claimed before the phase, for each of its slots: the server may answer at once."""
+_STEADY = 0.8
+"""Of the greatest rate before, what counts at the next look: answers may come in gusts."""
+
+
+class Stock:
+    """The numbers of one counter of a phase.  *fds*: of the phase.  *slots*: how many requests the site has in flight."""
+
+    def __init__(self, phase: int, counter: int, fds: ClaimFds, slots: int, send: Callable[[Claim | Given], None]) -> None:
+        self._phase, self._counter, self._send = phase, counter, send
+        self._stock_fd, self._position_fd = fds.stocks[counter], fds.positions[counter]
+        self._blocks = Blocks(fds.blocks, counter)
+        self._granted = self._drawn = 0
+        self._rate, self._looked_s = 0.0, 0.0
+        self._asked_s: float | None = None
+        self._way_s = LOOK_S
+        self._dry = self._over = self._was_wanted = False
+        self._ask(_AHEAD * slots, slots)
+
+    def take(self, block: Block) -> None:
+        """An answer to a claim, or more behind it."""
+        if self._asked_s is not None:
+            self._way_s, self._asked_s = time.monotonic() - self._asked_s, None
+        self._over, self._dry = block.over, self._dry or not block.count
+        count = WITHOUT_END if block.over else block.count
+        if count:
+            self._was_wanted = self._was_wanted or self._blocks.wanted
+            self._blocks.wanted = False
+            self._blocks.append(block.start, count)
+            self._granted += count
+            os.eventfd_write(self._stock_fd, count)
+
+    def look(self, now_s: float) -> bool:
+        """Claim more where the stock is low; whether numbers were drawn since the look before."""
+        drawn = os.lseek(self._position_fd, 0, os.SEEK_CUR)
+        moved, gone_s = drawn - self._drawn, now_s - self._looked_s
+        self._rate = max(moved / gone_s, self._rate * _STEADY) if self._looked_s and gone_s > 0 else 0.0
+        self._drawn, self._looked_s = drawn, now_s
+        self._was_wanted = self._was_wanted and not moved
+        if self._asked_s is None and not self._over:
+            left, ahead_s = self._granted - drawn, 2 * (self._way_s + LOOK_S)
+            if self._dry:
+                if left <= 0 and self._blocks.wanted:
+                    self._ask(1, 1, empty=True)
+            elif left <= (low := round(self._rate * ahead_s)):
+                self._ask(round(self._rate * (ahead_s + _STOCK_S)), low)
+        return moved > 0
+
+    def give_back(self, rate: float) -> None:
+        """Give a part of what nobody has drawn to the run, for a site that draws *rate* in a second; it is drawn here, so that
+        no worker has it."""
+        blocks: list[tuple[int, int]] = []
+        left = 0 if self._over else self._granted - os.lseek(self._position_fd, 0, os.SEEK_CUR)
+        share = rate / (rate + self._rate) if rate > 0 else 0.5
+        for _ in range(math.ceil(left * share)):
+            try:
+                os.eventfd_read(self._stock_fd)
+            except BlockingIOError:
+                break
+            number = self._blocks.number(os.lseek(self._position_fd, 1, os.SEEK_CUR) - 1)
+            if blocks and sum(blocks[-1]) == number:
+                blocks[-1] = blocks[-1][0], blocks[-1][1] + 1
+            else:
+                blocks.append((number, 1))
+        if blocks:
+            self._drawn += sum(count for _, count in blocks)
+            # A worker that a block was for may not have seen it.
+            self._blocks.wanted = self._blocks.wanted or self._was_wanted
+        self._send(Given(self._phase, self._counter, blocks))
+
+    def _ask(self, want: int, least: int, *, empty: bool = False) -> None:
+        self._asked_s = time.monotonic()
+        self._send(Claim(self._phase, self._counter, max(1, want), max(1, least), empty, self._rate))
+
+
+class Stocks:
+    """The stocks of all phases.  *send*: to the run.  active: whether numbers were drawn at the last look."""
+
+    def __init__(self, phases: Sequence[PhasePlan], fds: Sequence[ClaimFds], send: Callable[[Claim | Given], None]) -> None:
+        self.active = False
+        self._stocks = {
+            (phase.index, counter): Stock(
+                phase.index, counter, fds[phase.index], max(phase.concurrency or 0, phase.prefill_concurrency or 0, 1), send
+            )
+            for phase in phases
+            for counter in (ARRIVALS, SESSIONS)
+        }
+
+    def look(self) -> None:
+        now_s = time.monotonic()
+        self.active = sum(stock.look(now_s) for stock in self._stocks.values()) > 0
+
+    def handle(self, message: Block | GiveBack) -> None:
+        stock = self._stocks[message.phase, message.counter]
+        if isinstance(message, Block):
+            stock.take(message)
+        else:
+            stock.give_back(message.rate)

@@ -1,0 +1,126 @@
+"""The run's end of claims: numbers of arrivals and sessions that sites draw as answers come, dealt to them in blocks.
+
+A site asks ahead of its need, so that none waits for the way there and back.  Blocks get smaller towards the end of a count;
+once all are dealt, a site that has none left gets a part of what others have, so that sites end together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from aiperf.sdk.driver import ARRIVALS, SESSIONS
+from aiperf.sdk.plan import PhasePlan
+from aiperf.sites.messages import Block, Claim, GiveBack, Given
+
+Answer: TypeAlias = tuple[int, Block | GiveBack]
+"""A message, behind the number of the site that it is for."""
+
+
+class Pool:
+    """The numbers of one counter of a phase, for so many *sites*.
+
+    *limit*: how many there are, None for any number.  *strict*: no request bears a higher one, so that a site may be told that
+    there are no more; else higher ones are dealt once nobody has one of these.
+    """
+
+    def __init__(self, phase: int, counter: int, sites: int, limit: int | None, *, strict: bool) -> None:
+        self._phase, self._counter, self._sites = phase, counter, sites
+        self._limit, self._strict = limit, strict
+        self._next = 0
+        self._returned: list[tuple[int, int]] = []
+        self._hungry: list[int] = []
+        self._asked: set[int] = set()
+        self._gone: set[int] = set()
+
+    def claim(self, site: int, claim: Claim) -> Iterator[Answer]:
+        """The site wants numbers."""
+        want, least = max(1, claim.want), max(1, claim.least)
+        self._gone.discard(site)
+        if self._limit is None:
+            yield site, self._block(self._next, want)
+            self._next += want
+        elif (rest := self._limit - self._next) > 0:
+            count = min(rest, max(least, min(want, rest // (2 * self._sites))))
+            yield site, self._block(self._next, count)
+            self._next += count
+        elif not claim.empty:
+            yield site, self._block(0, 0)
+        else:
+            self._hungry.append(site)
+            if not self._asked:
+                self._asked = set(range(self._sites)) - self._gone - {*self._hungry}
+                yield from ((other, GiveBack(self._phase, self._counter, claim.rate)) for other in sorted(self._asked))
+            yield from self._shared_out()
+
+    def take(self, site: int, blocks: Iterable[tuple[int, int]]) -> Iterator[Answer]:
+        """The site gives these back, each from its first number on so many."""
+        self._returned += blocks
+        self._asked.discard(site)
+        yield from self._shared_out()
+
+    def lose(self, site: int) -> Iterator[Answer]:
+        """The site is gone, with what it had."""
+        self._gone.add(site)
+        self._asked.discard(site)
+        self._hungry = [each for each in self._hungry if each != site]
+        yield from self._shared_out()
+
+    def _shared_out(self) -> Iterator[Answer]:
+        """What came back, to those that have none, once every site that was asked has answered."""
+        if self._asked or not self._hungry:
+            return
+        hungry, self._hungry = self._hungry, []
+        returned, self._returned = self._returned, []
+        for place, site in enumerate(hungry):
+            left = sum(count for _, count in returned) // (len(hungry) - place)
+            blocks = _taken(returned, left)
+            for start, count in blocks:
+                yield site, self._block(start, count)
+            if blocks:
+                continue
+            if self._strict:
+                yield site, Block(self._phase, self._counter, self._next, 0, over=True)
+            else:
+                yield site, self._block(self._next, 1)
+                self._next += 1
+
+    def _block(self, start: int, count: int) -> Block:
+        return Block(self._phase, self._counter, start, count)
+
+
+def _taken(blocks: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+    """Take so many numbers out of *blocks*."""
+    taken = []
+    while count and blocks:
+        start, has = blocks.pop(0)
+        take = min(count, has)
+        taken.append((start, take))
+        count -= take
+        if take < has:
+            blocks.insert(0, (start + take, has - take))
+    return taken
+
+
+class Pools:
+    """All numbers of a run, for so many *sites*."""
+
+    def __init__(self, phases: Sequence[PhasePlan], sites: int) -> None:
+        self._pools: dict[tuple[int, int], Pool] = {}
+        for phase in phases:
+            turns = phase.turns if phase.duration_ns is None else None
+            limit = turns if phase.request_count is None else phase.request_count
+            strict = phase.request_count is not None
+            self._pools[phase.index, ARRIVALS] = Pool(phase.index, ARRIVALS, sites, limit, strict=strict)
+            self._pools[phase.index, SESSIONS] = Pool(phase.index, SESSIONS, sites, phase.session_count, strict=True)
+
+    def claim(self, site: int, claim: Claim) -> Iterator[Answer]:
+        return self._pools[claim.phase, claim.counter].claim(site, claim)
+
+    def take(self, site: int, given: Given) -> Iterator[Answer]:
+        return self._pools[given.phase, given.counter].take(site, given.blocks)
+
+    def lose(self, site: int) -> Iterator[Answer]:
+        """The site is gone."""
+        for pool in self._pools.values():
+            yield from pool.lose(site)
