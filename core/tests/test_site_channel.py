@@ -12,6 +12,7 @@ import pytest
 import zmq
 from aiperf import AiperfError
 from aiperf.sdk.engine import SiteEngine
+from aiperf.sdk.plan import SiteOffset
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard, SiteLine
 from aiperf.sites.clock_offset import Trips
@@ -189,6 +190,50 @@ def test_a_planted_offset_is_within_the_stated_uncertainty(seed: int) -> None:
         now_ns += there_ns + back_ns
     offset = trips.offset()
     assert abs(offset.ahead_ns - ahead_ns) <= offset.within_ns <= trips.shortest_ns
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("ppm", [0.0, 0.3, 20.0, -100.0])
+def test_a_planted_drift_is_within_the_stated_uncertainty_at_any_time(seed: int, ppm: float) -> None:
+    draws, trips, ahead_ns = random.Random(seed), Trips(), random.Random(seed).randrange(-(10**15), 10**15)
+    begin_ns = now_ns = 10**13
+
+    def ahead(at_ns: int) -> int:
+        return ahead_ns + round(ppm * (at_ns - begin_ns) / 1e6)
+
+    def look(count: int, pause_ns: int) -> None:
+        nonlocal now_ns
+        for _ in range(count):
+            there, back = (draws.randrange(50_000, 80_000) + round(draws.expovariate(1e-5)) * way for way in (1, 3))
+            trips.add(now_ns, now_ns + there + ahead(now_ns + there), now_ns + there + back)
+            now_ns += there + back + pause_ns
+
+    look(20, 0)
+    first = trips.offset()
+    look(60, 1_000_000_000)
+    look(20, 0)
+    path = trips.path(first.ahead_ns)
+    offset = SiteOffset(first.ahead_ns, tuple((at, there - first.ahead_ns) for at, there in path.knots))
+    for at_ns in range(path.knots[0][0], path.knots[-1][0], 10**9):
+        assert abs(offset.ahead_ns + offset.moved_ns(at_ns) - ahead(at_ns)) <= path.within_ns
+    assert path.within_ns < 500_000
+    if not ppm:
+        assert {there for _, there in path.knots} == {first.ahead_ns}, "no look shows a drift, so that none is corrected"
+    if abs(ppm) > 10:
+        assert abs(path.drift_ns - ppm * 60e3) < 0.2 * abs(ppm) * 60e3 + 2 * path.within_ns
+
+
+def test_a_clock_that_is_set_meanwhile_is_followed_in_parts() -> None:
+    draws, trips = random.Random(3), Trips()
+    for second in range(120):
+        ahead_ns = 5_000 if second < 50 else 40_000_000
+        at_ns = 10**12 + second * 10**9
+        there, back = draws.randrange(50_000, 90_000), draws.randrange(50_000, 90_000)
+        trips.add(at_ns, at_ns + there + ahead_ns, at_ns + there + back)
+    path = trips.path(5_000)
+    offset = SiteOffset(0, path.knots)
+    for second, ahead_ns in ((1, 5_000), (30, 5_000), (80, 40_000_000), (118, 40_000_000)):
+        assert abs(offset.moved_ns(10**12 + second * 10**9) - ahead_ns) < 200_000
 
 
 def test_a_clock_that_went_faster_widens_its_bounds() -> None:

@@ -358,7 +358,7 @@ class PlannedRun:
         self._record_end()
         self._check_dropped()
         if (sites := self.fleet.sites) is not None:
-            self._site_clocks = gather(sites, self.children, self.mailbox, self._wait)
+            self._site_clocks, self.clock = gather(sites, self.children, self.mailbox, self._wait, self.clock)
             self.fleet.come_home()
             self._record_end()
         self.mailbox.catch_up = lambda child: [control.Finish()]

@@ -64,9 +64,9 @@ def supply(
 
 def gather(
     sites: RemoteSites, children: Children, mailbox: Mailbox,
-    wait: Callable[[Callable[[], bool], str, Callable[[], Far]], None],
-) -> tuple[SiteClock, ...]:  # fmt: skip
-    """Let the reducers of sites end, take their files, and end the sites; the clocks of all.
+    wait: Callable[[Callable[[], bool], str, Callable[[], Far]], None], clock: RunClock,
+) -> tuple[tuple[SiteClock, ...], RunClock]:  # fmt: skip
+    """Let the reducers of sites end, take their files, and end the sites; the clocks of all, and that of the run with them.
 
     Reducers of this machine then go on from the columns.  *wait*: waits for something, and shows what, and how far it is.
     """
@@ -81,8 +81,8 @@ def gather(
 
     wait(over, "Fetching the results of the sites", lambda: (*sites.copied(), "bytes"))
     mailbox.lose_sites()
-    clocks = sites.clocks()
+    clocks, clock = sites.clocks(), replace(clock, sites=sites.offsets())
     sites.end(_END_S)
     mailbox.reduced.clear()
     mailbox.live.clear()
-    return clocks
+    return clocks, clock

@@ -96,4 +96,20 @@ def observations(directory: Path, shard: int, clock: RunClock | None = None) -> 
         empty = request.empty_before(reads, 0) if any(merged) else [None] * len(reads)
         since = [before if hidden else None for before, hidden in zip(empty, merged, strict=True)]
         late = [hidden and last_is_hidden(read[2]) for hidden, read in zip(merged, reads, strict=True)]
-        yield Observation(sent, done, request.texts, [(read[0], read[3]) for read in reads], since, late)
+        one = Observation(sent, done, request.texts, [(read[0], read[3]) for read in reads], since, late)
+        moved_ns = 0 if clock is None else clock.moved_ns(shard, sent["started_ns"])
+        yield _earlier(one, moved_ns) if moved_ns else one
+
+
+def _earlier(one: Observation, by_ns: int) -> Observation:
+    """The request with earlier instants."""
+
+    def shifted(row: dict[str, int], names: tuple[str, ...]) -> dict[str, int]:
+        return row | {name: row[name] - by_ns for name in names if row[name] > 0}
+
+    return Observation(
+        shifted(one.sent, ("due_ns", "started_ns")),
+        shifted(one.done, ("connected_ns", "sent_ns", "sent_end_ns", "ack_ns", "ended_ns")),
+        one.texts, [(at_ns - by_ns, body) for at_ns, body in one.reads],
+        [None if at_ns is None else at_ns - by_ns for at_ns in one.merged_since], one.all_merged,
+    )  # fmt: skip

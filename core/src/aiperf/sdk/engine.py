@@ -143,7 +143,8 @@ class SiteClock(Struct, frozen=True):
 
     shards: indices of its workers.  ahead_ms: how far its monotonic clock was ahead before the load; such clocks count from
     the start of a machine, so it says nothing by itself.  within_ms: how far it may have been from that.  drift_ms: how far
-    it was from there behind the load, known to within drift_within_ms.  wall_ahead_s: how far its wall clock is ahead.  trips:
+    it was from there behind the load, known to within drift_within_ms; instants are corrected by it.  0 where no look at the
+    clock shows one.  wall_ahead_s: how far its wall clock is ahead.  trips:
     round trips that this is made of; trip_ms: the shortest.  lost: why the site was lost, None where it was not.
     """
 
@@ -160,9 +161,9 @@ class SiteClock(Struct, frozen=True):
 
     @property
     def uncertainty_ms(self) -> float:
-        """How far instants of the site may be from those of the run: in the time from the first look at the clock to the last
-        one, if it went evenly."""
-        return max(self.within_ms, abs(self.drift_ms) + self.drift_within_ms - self.within_ms)
+        """How far instants of the site may be from those of the run, in the time from the first look at the clock to the last
+        one."""
+        return max(self.within_ms, self.drift_within_ms - self.within_ms)
 
 
 __all__ = ["RunEngine", "Shard", "ShardEngine", "ShardStart", "SiteClock", "SiteEngine", "SiteStart"]

@@ -8,6 +8,7 @@ plugins are in the plan in memory only: files hold :meth:`Plan.public`.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -422,10 +423,24 @@ class Plan(Struct, frozen=True):
 
 
 class SiteOffset(Struct, frozen=True, omit_defaults=True):
-    """How far the monotonic clock of a site was ahead of that of the run, in ns: by this its reducers put instants on the run's
-    clock."""
+    """How far the monotonic clock of a site was ahead of that of the run, in ns.
+
+    ahead_ns: by this its reducers put instants on the run's clock.  knots: instants of that clock, and how far the site's went
+    away from *ahead_ns* by then; linear in between, as at the first and the last beyond them.  () where it did not.
+    """
 
     ahead_ns: int
+    knots: tuple[tuple[int, int], ...] = ()
+
+    def moved_ns(self, at_ns: int) -> int:
+        """How far the site's clock was away from *ahead_ns* at an instant of the run's clock."""
+        if not self.knots:
+            return 0
+        place = bisect(self.knots, (at_ns, 0))
+        if not 0 < place < len(self.knots):
+            return self.knots[min(place, len(self.knots) - 1)][1]
+        (begin, before), (end, after) = self.knots[place - 1 : place + 1]
+        return before + round((after - before) * (at_ns - begin) / (end - begin))
 
 
 class RunClock(Struct, frozen=True, omit_defaults=True):
@@ -439,6 +454,10 @@ class RunClock(Struct, frozen=True, omit_defaults=True):
     started_wall_ns: int
     ahead_ns: int = 0
     sites: tuple[SiteOffset, ...] = ()
+
+    def moved_ns(self, shard: int, at_ns: int) -> int:
+        """How much later than it was an instant of the shard is, that was put on the run's clock by :meth:`ahead_of`."""
+        return self.sites[shard % len(self.sites)].moved_ns(at_ns) if self.sites else 0
 
     def ahead_of(self, shard: int) -> int:
         """How far the clock that stamped the shard's segments is ahead."""

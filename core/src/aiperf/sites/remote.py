@@ -20,7 +20,7 @@ from aiperf.sdk.plan import Plan, SiteOffset
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard
 from aiperf.sites.claims import Answer, Pools
-from aiperf.sites.clock_offset import FEWEST_TRIPS, ClockOffset, Trips
+from aiperf.sites.clock_offset import FEWEST_TRIPS, ClockOffset, ClockPath, Trips
 from aiperf.sites.files import DOWN_BYTES, UP_BYTES, FileCopy, is_columns, is_segment, part, sent_file
 from aiperf.sites.silence import SILENCE_S
 
@@ -165,12 +165,24 @@ class RemoteSite:
         if not self.measured:
             self.ask_clock()
 
-    def drift_ns(self) -> tuple[int, int]:
-        """How far the clock went away from where it was before the load, and within which bound that is known."""
-        if self.ahead is None or not self._trips_before or not self.measured:
-            return 0, 0
-        after = self.trips.offset(self._trips_before)
-        return after.ahead_ns - self.ahead.ahead_ns, after.within_ns + self.ahead.within_ns
+    @property
+    def path(self) -> ClockPath:
+        """Where its clock was, as far as it was looked at; it was, before the load."""
+        assert self.ahead is not None, "it was looked at"
+        return self.trips.path(self.ahead.ahead_ns)
+
+    @property
+    def offset(self) -> SiteOffset:
+        """By which its instants are put on the run's clock."""
+        if self.ahead is None:
+            return SiteOffset(0)
+        first_ns = self.ahead.ahead_ns
+        knots = tuple((at_ns, ahead_ns - first_ns) for at_ns, ahead_ns in self.path.knots)
+        return SiteOffset(first_ns, knots if any(moved_ns for _, moved_ns in knots) else ())
+
+    def ahead_ns(self, at_ns: int) -> int:
+        """How far its clock is ahead at an instant of the run's."""
+        return (offset := self.offset).ahead_ns + offset.moved_ns(at_ns)
 
     def _last_line(self) -> str:
         """What its command said last, for a sentence; "" for nothing."""
@@ -265,7 +277,7 @@ class RemoteSites:
     def send(self, role: str, index: int, message: control.Message) -> None:
         site = self._site_of(index)
         if isinstance(message, control.Begin) and site.ahead is not None:
-            message = replace(message, start_ns=message.start_ns + site.ahead.ahead_ns)
+            message = replace(message, start_ns=message.start_ns + site.ahead_ns(message.start_ns))
         site.send(messages.ToChild(role, index, control.encode(message)))
 
     def receive(self, wait_ms: int) -> control.Message | None:
@@ -299,7 +311,7 @@ class RemoteSites:
 
     def offsets(self) -> tuple[SiteOffset, ...]:
         """By which their instants are put on the run's clock."""
-        return tuple(SiteOffset(site.ahead.ahead_ns if site.ahead is not None else 0) for site in self.all)
+        return tuple(site.offset for site in self.all)
 
     def clocks(self) -> tuple[SiteClock, ...]:
         """What is known of each site and its clock."""
@@ -405,18 +417,19 @@ class RemoteSites:
 
     def _clock_of(self, site: RemoteSite) -> SiteClock:
         shards = tuple(self._indices(site.index)[0])
-        before, (drift_ns, drift_within_ns) = site.ahead or ClockOffset(0, 0, 0, 0), site.drift_ns()
+        path = ClockPath(((0, 0),), 0, 0) if site.ahead is None else site.path
         return SiteClock(
-            site.name, shards, before.ahead_ns / 1e6, before.within_ns / 1e6, drift_ns / 1e6, drift_within_ns / 1e6,
-            site.wall_ahead_ns / 1e9, site.trips.count, site.trips.shortest_ns / 1e6, site.lost,
+            site.name, shards, path.knots[0][1] / 1e6, path.begin_within_ns / 1e6, path.drift_ns / 1e6,
+            (path.begin_within_ns + path.within_ns) / 1e6, site.wall_ahead_ns / 1e9, site.trips.count,
+            site.trips.shortest_ns / 1e6, site.lost,
         )  # fmt: skip
 
 
 def _from_site(site: RemoteSite, message: control.Message) -> control.Message:
     """The message with instants of the run's clock, and the name of the site in its sentence."""
-    ahead_ns = 0 if site.ahead is None else site.ahead.ahead_ns
     match message:
         case control.PhaseEnded():
+            ahead_ns = site.ahead_ns(monotonic_ns())
             last_ns = message.last_answer_ns and message.last_answer_ns - ahead_ns
             return replace(message, last_answer_ns=last_ns, at_ns=message.at_ns - ahead_ns)
         case control.Trouble(sentence) | control.Notice(sentence):

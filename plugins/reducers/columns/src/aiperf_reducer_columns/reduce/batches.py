@@ -95,6 +95,7 @@ class StoredBatch(Struct, frozen=True, omit_defaults=True):
     reasons: list[str] = []
     reason_places: bytes = b""
     packed: bool = False  # numbers are packed, on disk alone
+    corrected: bool = False  # of a site whose clock has drifted, with instants of the run's clock nevertheless
 
     @property
     def table(self) -> Floats:
@@ -161,6 +162,13 @@ def batches_behind(directory: Path, reducer: int, position: Position) -> Iterato
         number, offset = number + 1, 0
 
 
+def framed(stored: StoredBatch) -> bytes:
+    """The batch as a frame of a file of columns."""
+    if len(packed := pack(stored.table)) < len(stored.numbers):
+        stored = replace(stored, numbers=packed, packed=True)
+    return journal.pack(journal.COLUMNS, _pack_batch(stored), time.monotonic_ns(), time.time_ns(), stored.count)
+
+
 class ColumnsWriter:
     """Appends batches to the files of one reducer."""
 
@@ -186,9 +194,7 @@ class ColumnsWriter:
         if self._file < 0:
             path = journal.columns_path(self._directory, self._reducer, self._number)
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        if len(packed := pack(stored.table)) < len(stored.numbers):
-            stored = replace(stored, numbers=packed, packed=True)
-        data = journal.pack(journal.COLUMNS, _pack_batch(stored), time.monotonic_ns(), time.time_ns(), stored.count)
+        data = framed(stored)
         journal.write_all(self._file, data)
         self._bytes += len(data)
 

@@ -36,6 +36,7 @@ from aiperf_reducer_columns.reduce.recent import Recent
 from aiperf_reducer_columns.reduce.recovery import drop_segments, prefers_segments, skip_stored
 from aiperf_reducer_columns.reduce.regrading import regraded, segments_are_whole
 from aiperf_reducer_columns.reduce.rows import RowMaker
+from aiperf_reducer_columns.reduce.site_clocks import correct_columns, corrected
 from aiperf_reducer_columns.reduce.ungraded import with_ungraded
 from aiperf_reducer_columns.reduce.watch import Watch
 from aiperf_reducer_columns.statistics.by_text import ByText, texts_of
@@ -153,7 +154,7 @@ class ShardReducer:
         tell: Callable[[RecordBatch], None] | None = None, lines_s: Mapping[int, float] | None = None, looked: bool = True,
     ) -> None:  # fmt: skip
         self.plan, self.journal, self.index = plan, directory, index
-        self._zero_ns, self._durable = clock.started_mono_ns, durable
+        self._clock, self._zero_ns, self._durable = clock, clock.started_mono_ns, durable
         self._store = Store(directory)
         self._failures: dict[str, str] = {}
         self._outlets = Outlets(plan, directory, index, self._report, clock=clock, background=not durable)
@@ -284,7 +285,7 @@ class ShardReducer:
         positions = {shard: reader.position for shard, reader in self._readers.items()}
         stored = self._batch.close(news, positions, self._rows.models.taken())
         self._batch = self._new_batch()
-        self._give(stored)
+        self._give(corrected(stored, self._clock))
 
     def _keep(self, stored: StoredBatch) -> None:
         self._writer.append(stored)
@@ -391,9 +392,12 @@ class ShardReducer:
             and prefers_segments(self.plan, self.journal, self._rows.numbers, note=self.reduction.notes.append)
         )
         self.reduction.again = again
+        if self._durable:
+            correct_columns(self.journal, self.index, self._clock)
         for path in [] if again else journal.numbered(self.journal, pattern):
             whole = damaged = 0
-            for stored, frame in read_batches(path):
+            for batch, frame in read_batches(path):
+                stored = corrected(batch, self._clock)
                 skip_stored(stored, self._readers, self._rows)
                 kept = regraded(stored, self.plan, self._store, self._rows.grading) if regrading else stored
                 for graded in self._graded(kept):
