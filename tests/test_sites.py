@@ -7,17 +7,21 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
+from aiperf_testing.server import Certificate
 from program import Done, Program, variables_of, wait_for
 from requirements import ROOT
 from rogues import install_from
@@ -122,6 +126,10 @@ def test_raw_records_of_sites_are_those_of_one_machine(aiperf: Program, simulato
     assert found[0] == found[1]
     starts = [row["start_perf_ns"] for row in sorted(there.lines("profile_export_raw.jsonl"), key=number_of)]
     assert max(starts) - min(starts) < 60e9, "instants of the barn are not on the run's clock"
+    ahead = {site["name"]: site for site in there.json()["measurement"]["sites"]}
+    for room, planted_ms in (("attic", 0.0), ("barn", 7e6), ("cellar", 0.0)):
+        assert abs(ahead[room]["ahead_ms"] - planted_ms) <= ahead[room]["within_ms"] < 100, room
+    assert due(there) == due(here)
     segments = {path.name for path in (there.artifacts / "journal").glob("shard-*.seg")}
     assert segments >= {"shard-0.0.seg", "shard-1.0.seg", "shard-2.0.seg"}
 
@@ -352,6 +360,55 @@ def test_neither_key_nor_prompt_stands_where_others_read(aiperf: Program, simula
     assert {row["authorized"] for row in simulator.truth()["requests"] if "authorized" in row} <= {True}
     logs = [path.read_text() for path in (aiperf.folder / "run" / "logs").iterdir()]
     assert logs and not any(KEY in log or PROMPT in log for log in logs)
+
+
+class Chat(BaseHTTPRequestHandler):
+    """A server's answers; it counts those to clients with a certificate."""
+
+    protocol_version = "HTTP/1.1"
+    known: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        assert isinstance(self.connection, ssl.SSLSocket)
+        if self.connection.getpeercert():
+            self.known.append(self.headers["X-Request-ID"])
+        body = b'{"choices": [{"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}]}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_sites_show_the_clients_certificate_and_keep_no_key(aiperf: Program, tmp_path: Path) -> None:
+    made, Chat.known = Certificate.made(tmp_path), []
+    wanting = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=made.cert)
+    wanting.verify_mode = ssl.CERT_REQUIRED
+    wanting.load_cert_chain(made.cert, made.key)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Chat) as server:
+        server.socket = wanting.wrap_socket(server.socket, server_side=True)
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            done = aiperf(
+                "profile", "--model", "sim", "--url", f"https://127.0.0.1:{server.server_port}", "--tokenizer", "builtin",
+                "--isl", 30, "--osl", 4, "--ui", "none", "--artifact-dir", "run", "--request-rate", 30, "--request-count", 12,
+                "--ca-file", made.cert, "--client-cert", made.cert, "--client-key", made.key, *sites("attic", "barn"),
+            )  # fmt: skip
+        finally:
+            server.shutdown()
+            thread.join()
+    assert done.code == 0, done.err
+    assert len(Chat.known) == 12
+    secret = made.key.read_bytes().splitlines()[1]
+    left = [path for path in aiperf.folder.rglob("*") if path.is_file() and secret in path.read_bytes()]
+    assert left == [] and [list((aiperf.folder / room).iterdir()) for room in ROOMS] == [[], [], []]
 
 
 PACED = ("--request-rate", 9, "--request-count", 9)

@@ -36,9 +36,6 @@ def check(draft: Draft, names: Sequence[str], phases: Sequence[PhasePlan]) -> No
     if not names:
         return
     count = len(names)
-    for field in ("client_cert", "client_key"):
-        if draft.given(field):
-            _refuse(draft, field, "the client's certificate stays on this machine")
     for phase in phases:
         for limit, field in ((phase.concurrency, "concurrency"), (phase.prefill_concurrency, "prefill_concurrency")):
             if limit is not None and limit < count:
@@ -49,10 +46,6 @@ def check(draft: Draft, names: Sequence[str], phases: Sequence[PhasePlan]) -> No
             elif limit is not None and count > 1:
                 sum_of = " + ".join(map(str, shares(limit, count)))
                 draft.hint(f"{draft.flag(field)} of phase {phase.name}: {limit} = {sum_of} at the sites {', '.join(names)}")
-
-
-def _refuse(draft: Draft, field: str, why: str) -> None:
-    draft.refuse(f"{draft.flag(field)} is not possible with sites: {why}", f"drop {draft.flag(field)}, or run without sites")
 
 
 def shares(limit: int, sites: int) -> tuple[int, ...]:

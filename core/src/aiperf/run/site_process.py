@@ -31,7 +31,7 @@ from aiperf.sdk.engine import Shard
 from aiperf.sdk.plan import ExportLevel, Plan
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteLine
-from aiperf.sites.files import DOWN_BYTES, FileCopy, part, sent_file
+from aiperf.sites.files import DOWN_BYTES, FileCopy, part, sent_file, tls_files
 from aiperf.sites.fitness import unfit
 from aiperf.sites.silence import SILENCE_S
 from aiperf.worker.clock import NS_PER_S
@@ -46,6 +46,8 @@ _END_S = 2.0
 
 class SiteProcess:
     """The site, from its order to its end.  *directory*: its journal."""
+
+    # More than 20 attributes: for its shards it stands for the run, with processes, files, numbers and what it has told.
 
     def __init__(self, line: SiteLine, board: control.Switchboard, directory: Path) -> None:
         self._line, self._board, self._directory = line, board, directory
@@ -279,7 +281,7 @@ def here(plan: Plan, directory: Path) -> Plan:
     )  # fmt: skip
     return plan.replacing(
         journal=str(directory), artifacts=str(directory), phases=phases,
-        tls=replace(plan.target.tls, ca_file=moved(plan.target.tls.ca_file)),
+        tls=replace(plan.target.tls, **{field: str(directory / name) for field, name in tls_files(plan.target.tls).items()}),
     )  # fmt: skip
 
 

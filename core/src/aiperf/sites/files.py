@@ -10,12 +10,32 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aiperf.redaction import private
+from aiperf.sdk.plan import Plan, TlsPlan
 from aiperf.sites.messages import FilePiece, FileWanted, SentFile
 
 DOWN_BYTES, UP_BYTES = 1 << 20, 256 << 10
 """Of a piece for a site, and of one that it sends beside its load."""
 _AGAIN_S = 2.0
 """A piece that did not come in this time is asked for again."""
+
+
+def tls_files(tls: TlsPlan) -> dict[str, str]:
+    """The files of certificates and keys that a site needs: the field of *tls*, and its name there."""
+    names = {"ca_file": "tls-authorities.pem", "client_cert": "tls-client.pem", "client_key": "tls-client-key.pem"}
+    return {field: name for field, name in names.items() if getattr(tls, field) is not None}
+
+
+def inputs(plan: Plan, journal: Path) -> Iterator[tuple[str, Path]]:
+    """The files that a site needs, by their names there: the data set, the times of each phase, certificates and keys.
+
+    *journal*: of the run.
+    """
+    yield from ((path.name, path) for path in sorted(journal.glob("dataset.*")))
+    for phase in plan.load.phases:
+        files = phase.due_file, phase.sessions_file, phase.limits_file, phase.prefill_limits_file
+        yield from ((Path(path).name, Path(path)) for path in files if path is not None)
+    tls = plan.target.tls
+    yield from ((name, Path(getattr(tls, field))) for field, name in tls_files(tls).items())
 
 
 def is_columns(name: str, site: int, sites: int) -> bool:
@@ -33,13 +53,13 @@ def _is_of(pattern: str, name: str, site: int, sites: int) -> bool:
     return found is not None and int(found[1]) % sites == site
 
 
-def sent_file(path: Path) -> SentFile:
-    """What a site is told of a file."""
+def sent_file(path: Path, name: str | None = None) -> SentFile:
+    """What a site is told of a file.  *name*: there, None for its own."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(DOWN_BYTES):
             digest.update(piece)
-        return SentFile(path.name, file.tell(), digest.hexdigest())
+        return SentFile(name or path.name, file.tell(), digest.hexdigest())
 
 
 def part(path: Path, wanted: FileWanted) -> FilePiece:

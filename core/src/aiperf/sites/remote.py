@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from time import monotonic_ns
 
@@ -21,7 +21,7 @@ from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard
 from aiperf.sites.claims import Answer, Pools
 from aiperf.sites.clock_offset import FEWEST_TRIPS, ClockOffset, ClockPath, Trips
-from aiperf.sites.files import DOWN_BYTES, UP_BYTES, FileCopy, is_columns, is_segment, part, sent_file
+from aiperf.sites.files import DOWN_BYTES, UP_BYTES, FileCopy, inputs, is_columns, is_segment, part, sent_file
 from aiperf.sites.silence import SILENCE_S
 
 _TRIP_S = 1.0
@@ -213,7 +213,7 @@ class RemoteSites:
         self._supplied: list[messages.SentFile] = []
         self._waiting: deque[control.Message] = deque()
         self._pools: Pools | None = None
-        self._gone: set[int] = set()
+        self._gone: set[RemoteSite] = set()
         self._tended_s, self.progress = 0.0, 0
         self.all: list[RemoteSite] = []
         for index, name in enumerate(plan.run.sites):
@@ -257,9 +257,8 @@ class RemoteSites:
     def supply(self, plan: Plan) -> None:
         """The data set is made: send it to every site that has its order; the others get it with their order."""
         self._plan, self._pools = plan, Pools(plan.load.phases, len(self.all))
-        for path in _inputs(plan, self._journal):
-            self._files[path.name] = path
-        self._supplied = [sent_file(path) for path in self._files.values()]
+        self._files = dict(inputs(plan, self._journal))
+        self._supplied = [sent_file(path, name) for name, path in self._files.items()]
         for site in self.all:
             if site.ahead is not None:
                 self._supply(site)
@@ -356,8 +355,8 @@ class RemoteSites:
         self._board.tend()
         for site in self.all:
             site.look(SILENCE_S)
-            if site.lost is not None and site.index not in self._gone:
-                self._gone.add(site.index)
+            if site.lost is not None and site not in self._gone:
+                self._gone.add(site)
                 self._deal(self._pools.lose(site.index) if self._pools is not None else ())
 
     def _deal(self, answers: Iterable[Answer]) -> None:
@@ -437,13 +436,3 @@ def _from_site(site: RemoteSite, message: control.Message) -> control.Message:
         case control.Ready() | control.Reduced() if message.trouble is not None:
             return replace(message, trouble=f"site {site.name}: {message.trouble}")
     return message
-
-
-def _inputs(plan: Plan, journal: Path) -> Iterator[Path]:
-    """The files that a site needs: the data set, and the times of each phase."""
-    yield from sorted(journal.glob("dataset.*"))
-    for phase in plan.load.phases:
-        files = phase.due_file, phase.sessions_file, phase.limits_file, phase.prefill_limits_file
-        yield from (Path(path) for path in files if path is not None)
-    if plan.target.tls.ca_file is not None:
-        yield Path(plan.target.tls.ca_file)

@@ -2,7 +2,7 @@
 
 The workers of a site draw positions 0, 1, 2, … together, as those of one machine draw numbers; the blocks say which number
 stands at each position.  A position is drawn behind a unit of the stock, an eventfd with semaphore semantics, so that nobody
-draws one whose block is not there yet.  Blocks stand in a table, an unlinked file that the site appends to and its workers map.
+draws one whose block is not there yet.  Blocks stand in a table in memory that the site appends to and its workers map.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import select
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from aiperf.worker.slots import SlotGate, Slots, make_counter_fd
+from aiperf.worker.slots import SlotGate, Slots
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,15 +28,9 @@ WITHOUT_END = 1 << 40
 
 def make_blocks_fd() -> int:
     """An empty table of blocks for the arrivals and one for the sessions of a phase, to be inherited by workers."""
-    fd = make_counter_fd()
-    clear_blocks(fd)
-    return fd
-
-
-def clear_blocks(fd: int) -> None:
-    """Make both tables empty; nobody uses them."""
-    os.ftruncate(fd, 0)
+    fd = os.memfd_create("aiperf-blocks")  # in no file: a write to one that is mapped ends the process where the disk is full
     os.ftruncate(fd, 2 * _CELLS * 8)
+    return fd
 
 
 class Blocks:
