@@ -171,6 +171,34 @@ def test_figures_of_installed_plots_are_drawn_and_printed(tmp_path: Path, count:
     run(check())
 
 
+MISPLACED = """[...document.querySelectorAll('.plot svg[role=img]')].flatMap((picture) => {
+  const frame = picture.getBoundingClientRect(), inner = picture.querySelector('svg'), found = [];
+  const texts = [...picture.querySelectorAll('text')].map((each) => [each, each.getBoundingClientRect()]);
+  for (const [text, box] of texts) {
+    if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+      found.push(`cut off: ${text.textContent}`);
+    for (const [other, more] of texts) if (text !== other && inner.contains(text) === inner.contains(other))
+      if (box.left < more.right - 1 && more.left < box.right - 1 && box.top < more.bottom - 3 && more.top < box.bottom - 3)
+        found.push(`${text.textContent} over ${other.textContent}`);
+  }
+  const numbers = texts.filter(([each]) => each.getAttribute('text-anchor') === 'middle' && !inner.contains(each));
+  if (numbers.length < 4) found.push(`one number beside an axis: ${picture.getAttribute('aria-label')}`);
+  return found;
+})"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("count", "width"), [(1, 1280), (3, 400), (3, 600)])
+def test_texts_of_figures_stand_apart_and_are_whole(tmp_path: Path, count: int, width: int) -> None:
+    async def check() -> None:
+        async with opened(report(tmp_path, count, installed=True), width, "light") as (_context, page, _faults):
+            await all_drawn(page)
+            assert await page.locator(".plot svg[role=img]").count() >= 8
+            assert await page.evaluate(MISPLACED) == []
+
+    run(check())
+
+
 @pytest.mark.long
 def test_tables_and_pictures_are_there_without_a_script(tmp_path: Path) -> None:
     pytest.importorskip("aiperf_painting")

@@ -194,8 +194,8 @@
       this.notes.textContent = [...(this.figure.notes || []), ...(this.figure.shade ? [`darker: more ${this.figure.shade}`] : []), ...dropped].join(" · ");
       this.legend.replaceChildren(...this.figure.series.map((one, index) => {
         const drawn = this.drawing.series.find((each) => each.name === one.name) || {shade: index};
-        return element("li", {}, element("button", {type: "button", "aria-pressed": String(!this.hidden.has(one.name)), onclick: () => { if (!this.hidden.delete(one.name)) this.hidden.add(one.name); this.draw(); }},
-          Figures.sample(one, index, this.drawing.colors.colors[drawn.shade % 8]), element("span", {text: one.name})));
+        return element("li", {}, element("button", {type: "button", title: one.name, "aria-label": one.name, "aria-pressed": String(!this.hidden.has(one.name)), onclick: () => { if (!this.hidden.delete(one.name)) this.hidden.add(one.name); this.draw(); }},
+          Figures.sample(one, index, this.drawing.colors.colors[drawn.shade % 8]), element("span", {text: Figures.middle(one.name)})));
       }));
       if (!this.table.hidden) this.fill();
     }

@@ -45,8 +45,8 @@
       this.legend.replaceChildren(...this.figure.series.map((one, index) => {
         const drawn = this.drawing.series.find((each) => each.name === one.name) || {shade: index};
         const press = () => { if (!this.hidden.delete(one.name)) this.hidden.add(one.name); this.draw(); };
-        return element("li", {}, element("button", {type: "button", "aria-pressed": String(!this.hidden.has(one.name)), onclick: press},
-          Figures.sample(one, index, this.drawing.colors.colors[drawn.shade % 8]), element("span", {text: one.name})));
+        return element("li", {}, element("button", {type: "button", title: one.name, "aria-label": one.name, "aria-pressed": String(!this.hidden.has(one.name)), onclick: press},
+          Figures.sample(one, index, this.drawing.colors.colors[drawn.shade % 8]), element("span", {text: Figures.middle(one.name)})));
       }));
       if (focused >= 0) this.legend.querySelectorAll("button")[focused].focus();
       performance.mark(this.box.id);  // when it was drawn, for whoever measures the page
