@@ -17,7 +17,7 @@
   function palette() { return {line: css("--line"), soft: css("--soft"), text: css("--text"), panel: css("--panel"), bad: css("--bad"), colors: Array.from({length: 8}, (_, at) => css(`--c${at}`))}; }
   function short(words, most) { return words.length > most ? `${words.slice(0, Math.max(1, most - 1))}…` : words; }
 
-  /* A name of a legend: its begin and its end, as what differs stands in either. */
+  /* A name of a legend: its begin and its end, as names are told apart by either. */
   function middle(words, most = 48) { const half = Math.floor(most / 2) - 1; return words.length > most ? `${words.slice(0, half)}…${words.slice(-half)}` : words; }
 
   class Scale {
