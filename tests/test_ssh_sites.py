@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from aiperf_command_simulate.testing import Simulator
-from program import Done, Program
+from program import Done, Program, wait_for
 from ssh_server import NoSshError, ssh_server
 
 pytestmark = pytest.mark.long
@@ -41,3 +44,28 @@ def test_two_logins_are_two_sites(aiperf: Program, simulator: Simulator, options
     assert sorted(row["n"] for row in rows) == [*range(40)] and {row["worker"] for row in rows} == {"worker-0", "worker-1"}
     assert {row["request_id"] for row in simulator.truth()["requests"]} == {row["x_request_id"] for row in rows}
     assert [site["name"] for site in done.json()["measurement"]["sites"]] == hosts.split(",")
+
+
+def test_a_connection_that_ends_is_a_site_that_is_started_again(
+    aiperf: Program, simulator: Simulator, options: tuple[int, str]
+) -> None:
+    port, more = options
+    hosts = f"127.0.0.1:{port},localhost:{port}"
+    run = aiperf.start(
+        "profile", "--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", "--isl", 30, "--osl", 4, "--ui", "none",
+        "--request-rate", 20, "--request-count", 300, "--artifact-dir", "run", "--restart-lost-shards", "--engine", "ssh",
+        "--ssh-hosts", hosts, "--ssh-python", sys.executable, "--ssh-options", f"{more} -o HostKeyAlias=[127.0.0.1]:{port}",
+    )  # fmt: skip
+    columns = aiperf.folder / "run" / "journal" / "columns-1.0"
+    wait_for(lambda: columns.exists() and columns.stat().st_size > 0)
+    (client,) = [pid for pid, command in run.processes().items() if " -R " in command and " -- localhost " in command]
+    os.kill(client, signal.SIGKILL)
+    done = run.end()
+    done = Done(done.code, done.out, done.err, aiperf.folder / "run")
+    assert done.code == 1, done.err
+    assert f"the site localhost:{port} was lost and started again once" in done.json()["incomplete_reason"]
+    rows = sorted(done.lines("profile_export_arrivals.jsonl"), key=lambda row: row["n"])
+    assert [row["n"] for row in rows] == [*range(300)] and rows[-1]["outcome"] == "completed"
+    assert {row["site"] for row in rows if row["outcome"] == "unknown"} <= {f"localhost:{port}"}
+    # One session for each arrival.
+    assert max(Counter(row["correlation_id"] for row in simulator.truth()["requests"]).values()) == 1

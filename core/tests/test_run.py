@@ -41,6 +41,9 @@ class Family:
     def all(self) -> list[Child]:
         return [*self.workers, *self.reducers]
 
+    def losses(self, outcome: Outcome) -> None:
+        """It has no sites."""
+
     def release(self, child: Child, phase: PhasePlan) -> None:
         self.released.append(child.index)
 

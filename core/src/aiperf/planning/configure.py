@@ -127,6 +127,7 @@ def assembled(draft: Draft, parts: Parts) -> Plan:
         seed=int.from_bytes(os.urandom(8), "big") >> 1 if kernel.random_seed is None else kernel.random_seed,
         seeded=kernel.random_seed is not None, command=settings.command, workers=workers, reducers=reducers, sites=parts.sites,
         verbose=kernel.verbose or kernel.extra_verbose, log_level=settings.log_level,
+        restart_lost=kernel.restart_lost_shards,
     )  # fmt: skip
     data = DataPlan(
         source=None if source.path is None else str(source.path), first=kernel.entries if source.path or source.name else None,

@@ -234,6 +234,9 @@ class RunOptions(Options):
         place="runtime.worker_count", help="Exactly this many worker processes.")
     engine: Word = option("--engine", default="local", group="Service", metavar="NAME", place="runtime.engine",
         help="Where workers run: local processes, or the name of an installed engine.")
+    restart_lost_shards: bool = option("--restart-lost-shards", default=False, group="Service",
+        place="runtime.restart_lost_shards",
+        help="Start a site again that is lost while the load goes on; what it may have sent since its last word is unknown.")
     record_processors: int | None = option("--record-processor-service-count", "--record-processors", ge=1, group="Service",
         metavar="INT", shown="as many as keep pace", place="runtime.record_processors",
         help="Processes that turn the journal into metrics.")

@@ -10,7 +10,7 @@ from aiperf.planning.problems import Draft
 from aiperf.registry.third_party import blamed, made
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.engine import SiteEngine
-from aiperf.sdk.plan import PhasePlan, Plan
+from aiperf.sdk.plan import ExportLevel, PhasePlan, Plan
 
 
 def site_names(draft: Draft, engine: PluginRef | None) -> tuple[str, ...]:
@@ -34,7 +34,14 @@ def site_names(draft: Draft, engine: PluginRef | None) -> tuple[str, ...]:
 def check(draft: Draft, names: Sequence[str], phases: Sequence[PhasePlan]) -> None:
     """Refuse what sites can't do, and say how ceilings are divided."""
     if not names:
+        if draft.kernel.restart_lost_shards:
+            flag = draft.flag("restart_lost_shards")
+            draft.refuse(f"{flag} is for a run with sites, and this one has none", f"drop {flag}, or name an engine with sites")
         return
+    if draft.kernel.restart_lost_shards and draft.kernel.export_level == ExportLevel.RAW:
+        flag, level = draft.flag("restart_lost_shards"), draft.flag("export_level")
+        why = "the raw journal of a lost site ends with it"
+        draft.refuse(f"{flag} is not possible with {level} raw: {why}", f"use {level} records")
     count = len(names)
     for phase in phases:
         for limit, field in ((phase.concurrency, "concurrency"), (phase.prefill_concurrency, "prefill_concurrency")):

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from aiperf.errors import AiperfError
 from aiperf.processes import control, local
 from aiperf.registry.third_party import blamed, made
+from aiperf.run.site_losses import SiteLosses
 from aiperf.run.start import Outcome
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 from aiperf.sdk.plan import PhasePlan, Plan
@@ -25,7 +26,8 @@ from aiperf.worker.shared import Shared
 
 if TYPE_CHECKING:
     from aiperf.run.site_switchboard import SiteSwitchboard
-    from aiperf.sites.remote import RemoteSites, SiteChild
+    from aiperf.sites.remote import RemoteSites
+    from aiperf.sites.remote_site import RemoteSite, SiteChild
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +133,19 @@ class Children:
             again = self._started(child.role, child.index)
         self.of[child.role][child.index] = again
 
+    def losses(self, outcome: Outcome) -> SiteLosses | None:
+        """What becomes of sites that are lost; None without sites."""
+        if self._sites is None:
+            return None
+        return SiteLosses(self._sites, self, outcome, again=self._plan.run.restart_lost)
+
+    def move(self, site: RemoteSite) -> None:
+        """The site takes the place of one that was lost, with its workers and reducers."""
+        assert self._sites is not None, "there are sites"
+        for child in self._every:
+            if child.away is not None and child.away.site.index == site.index:
+                self.of[child.role][child.index] = self._started(child.role, child.index)
+
     def release(self, child: Child, phase: PhasePlan) -> None:
         """Give back what a dead worker held of the phase's limits; a site does so itself."""
         if self._sites is None:
@@ -184,6 +199,17 @@ def counts(plan: Plan) -> dict[str, int]:
     return {"worker": plan.run.workers if here else 0, "reducer": plan.run.reducers}
 
 
+def _together(before: control.Counters | None, now: control.Counters) -> control.Counters:
+    """The counters of a worker with those of the one in whose place it is."""
+    if before is None or before.phase != now.phase:
+        return now
+    received = None if now.received_bytes is None else now.received_bytes + (before.received_bytes or 0)
+    return replace(
+        now, sent=before.sent + now.sent, completed=before.completed + now.completed, errors=before.errors + now.errors,
+        refusals=before.refusals + now.refusals, reached=before.reached + now.reached, received_bytes=received,
+    )  # fmt: skip
+
+
 def no_messages(child: Child) -> Sequence[control.Message]:
     return ()
 
@@ -191,6 +217,7 @@ def no_messages(child: Child) -> Sequence[control.Message]:
 class Mailbox:
     """Receives what *children* report, replaces those that die, and sends a new child what it must hear.
 
+    losses: what becomes of lost sites; None without sites.
     counters: the latest of each worker in this phase.  ended: workers whose phase has ended, or never will.
     phase_end_ns: when the last of the former said it ended, which is earlier than the message is read where this process stood
     still; 0 where none did.
@@ -210,6 +237,8 @@ class Mailbox:
     ) -> None:  # fmt: skip
         self._board, self.children, self._outcome, self._artifacts = board, children, outcome, artifacts
         self._restarts = 0
+        self._before: dict[int, control.Counters] = {}
+        self.losses = children.losses(outcome)
         self.counters: dict[int, control.Counters] = {}
         self.ended: set[int] = set()
         self.phase_end_ns = 0
@@ -273,7 +302,7 @@ class Mailbox:
             case control.Refused():
                 self.refused = message
             case control.Counters(index):
-                self.counters[index] = message
+                self.counters[index] = _together(self._before.get(index), message)
             case control.PhaseEnded(index, _, last_answer_ns, at_ns):
                 self.ended.add(index)
                 self.phase_end_ns = max(self.phase_end_ns, at_ns)
@@ -314,7 +343,7 @@ class Mailbox:
 
     def watch_workers(self, phase: PhasePlan) -> None:
         """Replace workers that died in the phase."""
-        self.lose_sites()
+        self.lose_sites(load=True)
         for child in list(self.children.workers):
             if child.index not in self.ended and child.process.poll() is not None:
                 while self.receive(0):  # its last messages may still be under way
@@ -338,14 +367,27 @@ class Mailbox:
             log.warning("%s %s; another one goes on from what it had written", child.identity, child.fate())
             self.children.restart(child)
 
-    def lose_sites(self) -> None:
-        """Where a site is lost, the run goes on to its end without it, and is incomplete."""
-        lost = {child.index: child.away.site for child in self.children.workers if child.away is not None and child.lost}
-        for site in dict.fromkeys(lost[index] for index in lost if index not in self._outcome.lost):
-            self._outcome.warn(site.sentence)
-            self._outcome.incomplete = self._outcome.incomplete or site.sentence
+    def lose_sites(self, *, load: bool = False) -> None:
+        """Where a site is lost, another one takes its place, or the run goes on to its end without it, and is incomplete.
+
+        *load*: a phase goes on.
+        """
+        if self.losses is None:
+            return
+        while load and self.losses.fresh and self.receive(0):  # its last messages
+            pass
+        gone, replaced = self.losses.handle(load=load)
         for shards in (self.ended, self._outcome.lost, self._outcome.died):
-            shards.update(lost)
+            shards.update(gone)
+        for index in replaced & self.counters.keys():
+            self.counters[index] = self._before[index] = replace(self.counters[index], in_flight=0)
+
+    def note_gaps(self) -> dict[int, tuple[int, ...]]:
+        """The load is over: where sites were started again, the run is incomplete; :attr:`RunEnd.first_requests`."""
+        if self.losses is None:
+            return {}
+        self._outcome.incomplete = self._outcome.incomplete or self.losses.gaps
+        return self.losses.first_requests()
 
     def _replace(self, child: Child, phase: PhasePlan) -> None:
         """Start a worker in the place of one that died, and give back what that one took of the limits.

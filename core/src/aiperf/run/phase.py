@@ -71,7 +71,8 @@ class Phase:
         mailbox.catch_up = lambda child: [resume] if child.role == "worker" else []
         log.info("Phase %s (%s) started | %s", phase.name, phase.kind, target(phase))
         for child in self._running():
-            mailbox.send(child, control.Begin(phase.index, self._start_ns))
+            if child.ready:  # another one, in the place of one that died, hears of it when it is
+                mailbox.send(child, control.Begin(phase.index, self._start_ns))
         self._run.companions.each(lambda each: each.phase_began(phase, self._start_ns))
         self._run.hooks.call("aiperf_phase_started", plan=self._run.plan, phase=phase, servers=self._run.servers)
 

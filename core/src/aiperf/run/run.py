@@ -345,12 +345,12 @@ class PlannedRun:
         outcome, children, directory = self.outcome, self.children, self.directories.journal
         if outcome.cut:
             outcome.incomplete = outcome.incomplete or outcome.signals.asked or "the run was cancelled before it was complete"
-        requests = children.requests()
+        requests, begun = children.requests(), self.mailbox.note_gaps()
         columns = {path.name: path.stat().st_size for path in numbered(directory, "columns-*.*")}
         warnings, died = tuple(outcome.warnings), tuple(sorted(outcome.died))
         hurried = outcome.signals.count > 0
-        sites, looks = self._site_clocks, self._looks
-        end = RunEnd(outcome.cut, outcome.incomplete, warnings, requests, died, columns, hurried, looks, sites, machine())
+        sites, looks, why = self._site_clocks, self._looks, outcome.incomplete
+        end = RunEnd(outcome.cut, why, warnings, requests, died, columns, hurried, looks, sites, machine(), begun)
         with contextlib.suppress(OSError):  # a full disk: the run counts as interrupted
             save_run(directory, self.plan, self.clock, end)
 

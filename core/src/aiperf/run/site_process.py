@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic_ns, time_ns
 
@@ -26,13 +28,15 @@ from aiperf.processes import control, local, open_files
 from aiperf.processes.usage import UsageReader
 from aiperf.run.site_stocks import LOOK_S, Stocks
 from aiperf.rundir import temporary
-from aiperf.rundir.journal import RunClock, RunEnd, numbered, save_run
+from aiperf.rundir.journal import RunClock, RunEnd, columns_path, numbered, save_run
 from aiperf.sdk.engine import Shard
 from aiperf.sdk.plan import ExportLevel, Plan
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteLine
+from aiperf.sites.fence import held
 from aiperf.sites.files import DOWN_BYTES, FileCopy, part, sent_file, tls_files
 from aiperf.sites.fitness import unfit
+from aiperf.sites.going_on import Standing
 from aiperf.sites.silence import SILENCE_S
 from aiperf.worker.clock import NS_PER_S
 from aiperf.worker.shared import Shared
@@ -45,12 +49,15 @@ _END_S = 2.0
 
 
 class SiteProcess:
-    """The site, from its order to its end.  *directory*: its journal."""
+    """The site, from its order to its end.  *directory*: its journal.  *inherited*: descriptors that workers keep open."""
 
     # More than 20 attributes: for its shards it stands for the run, with processes, files, numbers and what it has told.
 
-    def __init__(self, line: SiteLine, board: control.Switchboard, directory: Path) -> None:
+    def __init__(
+        self, line: SiteLine, board: control.Switchboard, directory: Path, inherited: Sequence[int] = ()
+    ) -> None:  # fmt: skip
         self._line, self._board, self._directory = line, board, directory
+        self._inherited = inherited
         self._children: dict[tuple[str, int], local.LocalProcess] = {}
         self._told: set[Shard] = set()
         self._plan: Plan | None = None
@@ -58,7 +65,8 @@ class SiteProcess:
         self._order: messages.Order | None = None
         self._shared: Shared | None = None
         self._stocks: Stocks | None = None
-        self._fds: list[int] = []
+        self._begun: dict[int, tuple[int, int]] = {}
+        self._passed: dict[int, int] = {}
         self._copy: FileCopy | None = None
         self._supply: messages.Supply | None = None
         self._phase: int | None = None
@@ -130,6 +138,10 @@ class SiteProcess:
                 self._stocks.handle(message)
             case messages.ToChild(role, index, body):
                 self._deliver(role, index, control.decode(body))
+            case messages.GoOn(worker, phase, place):
+                assert self._shared is not None, "the worker is ready"
+                self._shared.go_on(worker, phase, place.arrivals, place.sessions)
+                self._passed[worker] = place.arrivals
             case messages.StartChild(role, index):
                 self._start_again(role, index)
             case messages.KillChild(role, index):
@@ -148,6 +160,8 @@ class SiteProcess:
         save_run(self._directory, self._plan, self._clock)
         among = len(order.plan.run.sites) > 1
         self._shared = Shared(len(order.plan.load.phases), several=among or len(order.workers) > 1, claims=among)
+        for reducer, number in order.columns.items():  # a reducer goes on in the last file that is there
+            columns_path(self._directory, reducer, number).touch(0o600)
         for role, indices in (("worker", order.workers), ("reducer", order.reducers)):
             for index in indices:
                 self._start(role, index)
@@ -160,6 +174,7 @@ class SiteProcess:
             fds = self._shared.fds
             words = ",".join(map(str, fds))
             command = local.module_command("aiperf.worker.process", self._board.address, index, words)
+            fds = [*fds, *self._inherited]
         self._children[role, index] = local.LocalProcess(command, None, fds, sends=role == "worker")
 
     def _start_again(self, role: str, index: int) -> None:
@@ -192,6 +207,8 @@ class SiteProcess:
         phases = self._plan.load.phases
         if len(self._plan.run.sites) > 1:
             self._stocks = Stocks(phases, [self._shared.claims(phase) for phase in phases], self._line.send)
+        for worker, number in self._order.requests.items():
+            self._shared.number_from(worker, number)
         self._line.send(messages.Supplied())
 
     def _deliver(self, role: str, index: int, message: control.Message) -> None:
@@ -201,6 +218,8 @@ class SiteProcess:
             case control.Begin(phase):
                 self._phase = phase
                 self._loaded.add(index)
+                if self._begun.get(index, (None, 0))[0] != phase:  # else in the place of one that died here
+                    self._begun[index] = phase, self._requests().get(index, 0) - self._passed.pop(index, 0)
             case control.Finish():
                 self._save_end()
         self._board.send(f"{role}-{index}", message)
@@ -228,6 +247,17 @@ class SiteProcess:
         if columns != self._columns:
             self._columns = columns
             self._line.send(columns)
+            self._tell_standings(columns.requests)
+
+    def _tell_standings(self, requests: dict[int, int]) -> None:
+        """Sessions are read behind *requests*: see :class:`Standing`."""
+        if self._plan is None or self._shared is None or not self._plan.run.restart_lost or not self._begun:
+            return
+        told = {
+            worker: Standing(phase, requests[worker] - before, self._shared.sessions(worker, phase))
+            for worker, (phase, before) in self._begun.items()
+        }
+        self._line.send(messages.Standings(told))
 
     def _tell_usage(self, now_s: float) -> None:
         workers = {index: each for (role, index), each in self._children.items() if role == "worker"}
@@ -288,9 +318,12 @@ def here(plan: Plan, directory: Path) -> Plan:
 def main() -> None:
     local.ignore_endings()
     keys = msgspec.json.decode(_first_line(), type=messages.SiteKeys)
+    fence: socket.socket | None = None
     with contextlib.ExitStack() as stack:
         try:
             open_files.raise_limit()
+            if keys.place and (fence := held(keys.place)) is not None:
+                stack.enter_context(fence)
             base = temporary.socket_base()
             temporary.sweep(base)
             directory = stack.enter_context(temporary.private_directory(base, "site"))
@@ -299,7 +332,7 @@ def main() -> None:
         except (AiperfError, OSError) as error:
             sys.exit(_sentence(error))
         line, board = SiteLine(keys), control.Switchboard(f"ipc://{directory}/control")
-        site = SiteProcess(line, board, journal)
+        site = SiteProcess(line, board, journal, [] if fence is None else [fence.fileno()])
         try:
             site.run()
         except (AiperfError, OSError) as error:

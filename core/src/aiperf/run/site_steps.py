@@ -45,6 +45,10 @@ def supply(
             if limit is not None and limit < len(plan.run.sites):
                 what = f"the limit {limit} of phase {phase.name} can't be divided among {len(plan.run.sites)} sites"
                 raise AiperfError(what, "set --concurrency, or use fewer sites")
+        if plan.run.restart_lost and phase.due_file is None:
+            why = "where a lost site stood is not known, because its arrivals have no due times"
+            said = f"--restart-lost-shards is not possible with phase {phase.name}: {why}"
+            raise AiperfError(said, "drop it, or give a rate")
     sites.supply(plan)
     limit_s = environment.start_s()
     until, heard, hint = time.monotonic() + limit_s, -1, f"see {logs}"

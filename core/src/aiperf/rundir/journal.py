@@ -247,7 +247,8 @@ class RunEnd(Struct, frozen=True):
     wants the end soon.  incomplete: why the run was cut short, None where nothing did.  requests: by shard, how many it has
     sent; absent where the run can't know.  died: shards that lost a process.  columns: size of each file of columns in bytes.
     looks: what verdicts found when they asked the servers behind the load.  sites: of a run that had some, their clocks, and
-    which were lost.  machine: as that of ``aiperf.sdk.summary.Measurement``.
+    which were lost.  machine: as that of ``aiperf.sdk.summary.Measurement``.  first_requests: by shard of a site that was begun
+    again, from which number on each further worker numbered its requests; numbers before it may be of none.
     """
 
     cancelled: bool = False
@@ -260,6 +261,7 @@ class RunEnd(Struct, frozen=True):
     looks: dict[str, str] = {}
     sites: tuple[SiteClock, ...] = ()
     machine: str | None = None
+    first_requests: dict[int, tuple[int, ...]] = {}
 
 
 class _Run(Struct, frozen=True):

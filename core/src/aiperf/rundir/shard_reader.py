@@ -189,9 +189,17 @@ class ShardReader:
         sizes = [path.stat().st_size for number, path in _segments(self._directory, self.shard) if number >= self._segment]
         return max(0, sum(sizes) - self._offset)
 
-    def missing(self, sent: int) -> int:
-        """How many requests are in no file: their numbers have no gaps, and at least *sent* were sent."""
-        return max(self._numbered, sent) - self._rows
+    def missing(self, sent: int, first_requests: Sequence[int] = ()) -> int:
+        """How many requests are in no file: at least *sent* were sent, and their numbers have no gaps.
+
+        *first_requests*: from which on other workers went on; the numbers before that nobody saw may be of no request.
+        """
+        gaps = before = 0
+        for first in first_requests:
+            if first < self._numbered:
+                gaps += first - 1 - max(self._stored.rfind(1, before, first), before - 1)
+                before = first
+        return max(self._numbered, sent) - self._rows - gaps
 
     def skip_stored(self, requests: Ints) -> None:
         """Leave these requests out: they are in the columns."""

@@ -132,10 +132,25 @@ class SiteEngine(RunEngine[OptionsT]):
     def start(self, start: SiteStart) -> Shard:
         """Start the command of a site, and return at once; Ctrl-C on the terminal must not reach it.
 
+        With ``--restart-lost-shards`` it is called again for a site whose command has ended or was killed, while the load goes
+        on at the others: what takes long delays what the run hears of them.
+
         Raises:
             AiperfError: It can't be started; with what to do.
         """
         raise NotImplementedError(f"{type(self).__name__} must define start(start)")
+
+
+class SiteLoss(Struct, frozen=True, omit_defaults=True):
+    """A site was lost, and another process was started in its place.
+
+    why: in a few words.  lost_ns: wall clock of the run, when that was noticed.  resumed_ns: when the other one went on, None
+    where it never came to that.
+    """
+
+    why: str
+    lost_ns: int
+    resumed_ns: int | None = None
 
 
 class SiteClock(Struct, frozen=True):
@@ -146,6 +161,7 @@ class SiteClock(Struct, frozen=True):
     it was from there behind the load, known to within drift_within_ms; instants are corrected by it.  0 where no look at the
     clock shows one.  wall_ahead_s: how far its wall clock is ahead.  trips:
     round trips that this is made of; trip_ms: the shortest.  lost: why the site was lost, None where it was not.
+    losses: those after which another process took its place, whose clock this then is.
     """
 
     name: str
@@ -158,6 +174,7 @@ class SiteClock(Struct, frozen=True):
     trips: int = 0
     trip_ms: float = 0.0
     lost: str | None = None
+    losses: tuple[SiteLoss, ...] = ()
 
     @property
     def uncertainty_ms(self) -> float:
@@ -166,4 +183,4 @@ class SiteClock(Struct, frozen=True):
         return max(self.within_ms, self.drift_within_ms - self.within_ms)
 
 
-__all__ = ["RunEngine", "Shard", "ShardEngine", "ShardStart", "SiteClock", "SiteEngine", "SiteStart"]
+__all__ = ["RunEngine", "Shard", "ShardEngine", "ShardStart", "SiteClock", "SiteEngine", "SiteLoss", "SiteStart"]

@@ -144,7 +144,7 @@ class RunPlan(Struct, frozen=True):
     is a part of, "" for a run by itself.  carried_over: requests of the run before it, in a study, that were aborted and may be
     in the server's queue still.  overridden: what the scenario doesn't allow, and ``--unsafe-override`` does.
     sites: names of the sites that have the workers and reducers, () where this machine has them.  Shard i is at site i modulo
-    their number.
+    their number.  restart_lost: one that is lost while the load goes on is started again.
     """
 
     run_id: str
@@ -161,6 +161,7 @@ class RunPlan(Struct, frozen=True):
     carried_over: int = 0
     overridden: tuple[Conflict, ...] = ()
     sites: tuple[str, ...] = ()
+    restart_lost: bool = False
 
 
 class TargetPlan(Struct, frozen=True):

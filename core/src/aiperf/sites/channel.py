@@ -17,7 +17,7 @@ from zmq.utils import z85
 
 from aiperf.errors import AiperfError
 from aiperf.sites.delivery import Delivery
-from aiperf.sites.messages import UNNUMBERED, SiteKeys, SiteMessage, decode, encode
+from aiperf.sites.messages import UNNUMBERED, SiteEnd, SiteKeys, SiteMessage, decode, encode
 
 _LINGER_MS = 1000
 _QUEUED = 100_000
@@ -76,15 +76,23 @@ class SiteBoard:
             self.close()
             raise AiperfError(f"the run can't listen for its sites at {host}: {error.strerror}") from error
 
-    def keys(self, site: int, address: str) -> SiteKeys:
-        """New keys for a site, which reaches this end at *address*; those that it had are worth nothing any more."""
+    def keys(self, site: int, address: str, place: str = "") -> SiteKeys:
+        """New keys for a site, which reaches this end at *address*; *place*: as of :class:`SiteKeys`.
+
+        Those that it had are worth nothing any more; whoever has them, and still hears, is told to end.
+        """
+        if site in self._deliveries:
+            self.send(site, SiteEnd())
+            self.heard_s.pop(site, None)
+            self.garbage.discard(site)
+            self.twice.discard(site)
         public, secret = _key_pair()
         self._sites = {key: number for key, number in self._sites.items() if number != site}
         self._sites[z85.decode(public)] = site
         self._names[site] = public.encode()
         self._identities.pop(site, None)
         self._deliveries[site] = Delivery()
-        return SiteKeys(address, self._public, public, secret)
+        return SiteKeys(address, self._public, public, secret, place)
 
     def send(self, site: int, message: SiteMessage) -> None:
         numbered = not isinstance(message, UNNUMBERED)

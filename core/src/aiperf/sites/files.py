@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aiperf.redaction import private
+from aiperf.rundir.journal import columns_path, frames, numbered
 from aiperf.sdk.plan import Plan, TlsPlan
 from aiperf.sites.messages import FilePiece, FileWanted, SentFile
 
@@ -51,6 +52,21 @@ def is_segment(name: str, site: int, sites: int) -> bool:
 def _is_of(pattern: str, name: str, site: int, sites: int) -> bool:
     found = re.fullmatch(pattern, name)
     return found is not None and int(found[1]) % sites == site
+
+
+def files_of(journal: Path, reducer: int) -> int:
+    """How many files of columns of the reducer there are."""
+    count = 0
+    while columns_path(journal, reducer, count).exists():
+        count += 1
+    return count
+
+
+def cut_to_frames(journal: Path, site: int, sites: int) -> None:
+    """End the columns of a site that was lost with whole frames: of the last ones a part alone may have come."""
+    for path in numbered(journal, "columns-*.*"):
+        if is_columns(path.name, site, sites):
+            os.truncate(path, max((frame.end for frame in frames(path)), default=0))
 
 
 def sent_file(path: Path, name: str | None = None) -> SentFile:

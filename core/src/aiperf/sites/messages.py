@@ -13,18 +13,21 @@ from msgspec import Struct
 
 from aiperf.processes.usage import ProcessUsage
 from aiperf.sdk.plan import Plan, RunClock
+from aiperf.sites.going_on import PassedCells, Standing
 
 
 class SiteKeys(Struct, frozen=True):
     """The one line of JSON on a site's standard input.
 
     address: where the run listens.  server: its public key; public, secret: those of the site.  Keys are Z85 texts.
+    place: a name that the processes of one site of the run share, one after the other: see :mod:`aiperf.sites.fence`.
     """
 
     address: str
     server: str
     public: str
     secret: str
+    place: str = ""
 
 
 class SentFile(Struct, frozen=True):
@@ -43,12 +46,15 @@ class SiteUp(Struct, frozen=True, tag=True):
 
 class Order(Struct, frozen=True, tag=True):
     """The site's part of the plan, before the data set is made.  clock: on the site's own monotonic clock.
-    workers, reducers: indices of those that the site starts."""
+    workers, reducers: indices of those that the site starts.  Where it takes the place of one that was lost, requests has the
+    number from which on each worker numbers its requests, and columns the number of each reducer's first file."""
 
     plan: Plan
     clock: RunClock
     workers: list[int]
     reducers: list[int]
+    requests: dict[int, int] = {}
+    columns: dict[int, int] = {}
 
 
 class Supply(Struct, frozen=True, tag=True):
@@ -97,6 +103,20 @@ class Usage(Struct, frozen=True, tag=True):
     """What each worker of the site uses of its machine, by index."""
 
     workers: dict[int, ProcessUsage]
+
+
+class Standings(Struct, frozen=True, tag=True):
+    """How far each worker is in the phase under way, by index; of a site that may be started again."""
+
+    workers: dict[int, Standing]
+
+
+class GoOn(Struct, frozen=True, tag=True):
+    """The worker begins the phase there, in the place of a lost one."""
+
+    worker: int
+    phase: int
+    place: PassedCells
 
 
 class ToChild(Struct, frozen=True, tag=True):
@@ -192,11 +212,11 @@ class SiteEnd(Struct, frozen=True, tag=True):
 
 
 SiteMessage: TypeAlias = (
-    SiteUp | Order | Supply | Supplied | Unfit | FileWanted | FilePiece | Columns | Usage | ToChild | FromChild | StartChild
-    | KillChild | ChildEnded | Trip | TripBack | Claim | Block | GiveBack | Given | SiteEnd
+    SiteUp | Order | Supply | Supplied | Unfit | FileWanted | FilePiece | Columns | Usage | Standings | GoOn | ToChild
+    | FromChild | StartChild | KillChild | ChildEnded | Trip | TripBack | Claim | Block | GiveBack | Given | SiteEnd
 )  # fmt: skip
 
-UNNUMBERED = (FileWanted, FilePiece, Usage, Trip, TripBack)
+UNNUMBERED = (FileWanted, FilePiece, Usage, Standings, Trip, TripBack)
 """Who misses one of these asks again, or gets the next; they may be lost, and are never sent twice by themselves."""
 
 encode = msgspec.msgpack.Encoder().encode

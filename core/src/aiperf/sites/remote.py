@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -11,187 +12,28 @@ from time import monotonic_ns
 import msgspec
 from msgspec.structs import replace
 
+from aiperf.errors import AiperfError
 from aiperf.planning.sites import part_of
-from aiperf.processes import control, local
-from aiperf.processes.usage import ProcessUsage
+from aiperf.processes import control
+from aiperf.registry.third_party import blamed
 from aiperf.rundir.journal import RunClock
-from aiperf.sdk.engine import Shard, SiteClock, SiteEngine, SiteStart
+from aiperf.sdk.engine import SiteClock, SiteEngine, SiteLoss, SiteStart
 from aiperf.sdk.plan import Plan, SiteOffset
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard
 from aiperf.sites.claims import Answer, Pools
-from aiperf.sites.clock_offset import FEWEST_TRIPS, ClockOffset, ClockPath, Trips
-from aiperf.sites.files import DOWN_BYTES, UP_BYTES, FileCopy, inputs, is_columns, is_segment, part, sent_file
+from aiperf.sites.files import cut_to_frames, files_of, inputs, part, sent_file
+from aiperf.sites.going_on import PhaseTimes
+from aiperf.sites.remote_site import RemoteSite, SiteChild, times
 from aiperf.sites.silence import SILENCE_S
 
-_TRIP_S = 1.0
-"""From one look at a site's clock to the next, while the load goes on."""
-_LAST_LINES_BYTES = 4096
 _LEAD_NS, _LEAD_TRIPS = 20_000_000, 3
 """A phase begins so long after the message that says so, and so many of the shortest trips."""
 _TEND_MS = 100
 """Between two looks at all sites."""
 _END_S = 2.0
-
-
-class SiteChild(Shard):
-    """A worker or a reducer of a site.  usage: what it uses of its machine, as the site told last."""
-
-    def __init__(self, site: RemoteSite, role: str, index: int) -> None:
-        self.site, self._role, self._index = site, role, index
-        self.code: int | None = None
-        self.usage: ProcessUsage | None = None
-        self._killed = False
-
-    def poll(self) -> int | None:
-        gone = self.site.lost is not None or self.site.ended
-        return 1 if gone and self.code is None else self.code
-
-    def wait(self, seconds: float) -> int | None:
-        return self.poll()  # it ends with its site
-
-    def let_go(self) -> None:
-        pass  # it ends with its site
-
-    def kill(self) -> None:
-        if not self._killed:
-            self._killed = True
-            self.site.send(messages.KillChild(self._role, self._index))
-
-
-class RemoteSite:
-    """One site.  lost: why it is, None while it is not.  supplied: it has the data set.  ahead: its clock before the load."""
-
-    def __init__(self, board: SiteBoard, name: str, index: int, process: Shard, log: Path, journal: Path) -> None:
-        self._board, self.name, self.index, self.process, self._log = board, name, index, process, log
-        self._journal = journal
-        self.children: dict[tuple[str, int], SiteChild] = {}
-        self.requests: dict[int, int] = {}
-        self.trips = Trips()
-        self.ahead: ClockOffset | None = None
-        self.up = self.supplied = self.ended = False
-        self.lost: str | None = None
-        self.copy = FileCopy(journal, UP_BYTES)
-        self.raw = FileCopy(journal, DOWN_BYTES)
-        self.begun_s = time.monotonic()
-        self.wall_ahead_ns = 0
-        self._trip_s = 0.0
-        self._trips_before = 0
-
-    @property
-    def sentence(self) -> str:
-        """What is to be said of a site that was lost while the load went on."""
-        rest = "what came of it counts, and the rest of its arrivals is unknown"
-        return f"the site {self.name} was lost: {self.lost}; {rest}"
-
-    def send(self, message: messages.SiteMessage) -> None:
-        if self.lost is None and not self.ended:
-            self._board.send(self.index, message)
-
-    def lose(self, why: str) -> None:
-        """The site is gone, or can't be used."""
-        if self.lost is None and not self.ended:
-            self.lost = why
-            self.process.kill()
-
-    def look(self, silence_s: float) -> None:
-        """Notice that it is lost; ask for its clock, and for files."""
-        if self.lost is not None or self.ended:
-            return
-        if (code := self.process.poll()) is not None:
-            self.lose(f"its command {local.fate(code)}{self._last_line()}")
-            return
-        now_s = time.monotonic()
-        heard_s = self._board.heard_s.get(self.index)
-        if heard_s is not None and now_s - heard_s > silence_s:
-            self.lose(f"nothing was heard of it for {silence_s:g} s")
-        elif self.index in self._board.garbage:
-            self.lose("it sent what is no message of a site")
-        elif self.index in self._board.twice:
-            self.lose("two programs have connected with its key: its engine must start one")
-        elif self.up:
-            self.ask_for_files()
-            if now_s - self._trip_s >= _TRIP_S:
-                self.ask_clock()
-
-    def ask_for_files(self) -> None:
-        """Ask for the next piece: of columns, and behind the load of segments once there are no more columns."""
-        after_load = self._trips_before > 0
-        copy = self.raw if after_load and not self.copy.missing_bytes else self.copy
-        for wanted in copy.wanted():
-            self.send(wanted)
-
-    def take_sizes(self, told: messages.Columns, sites: int) -> None:
-        """Its files are so long, of one of so many *sites*."""
-        if not all(is_columns(name, self.index, sites) for name in told.sizes):
-            self.lose("it names files that are not its columns")
-        elif not all(is_segment(name, self.index, sites) for name in told.segments):
-            self.lose("it names files that are not its segments")
-        else:
-            self.requests = told.requests
-            for sizes, copy in ((told.sizes, self.copy), (told.segments, self.raw)):
-                for name, size in sizes.items():
-                    copy.grow(name, size)
-
-    def take_piece(self, piece: messages.FilePiece) -> None:
-        """A piece of a file that was asked for."""
-        (self.raw if piece.name in self.raw.names else self.copy).take(piece)
-        self.ask_for_files()
-
-    @property
-    def complete(self) -> bool:
-        """Whether its files are here, or never will be, and its clock was looked at again."""
-        return self.lost is not None or (self.measured and not self.copy.missing_bytes and not self.raw.missing_bytes)
-
-    def ask_clock(self) -> None:
-        self._trip_s = time.monotonic()
-        self.send(messages.Trip(monotonic_ns()))
-
-    def measure_again(self) -> None:
-        """The load is over: look at the clock as often as before it."""
-        self._trips_before = self.trips.count
-        self.ask_clock()
-
-    @property
-    def measured(self) -> bool:
-        """Whether the clock was looked at often enough since the start, or since the load."""
-        return self.trips.count - self._trips_before >= FEWEST_TRIPS
-
-    def take_trip(self, back: messages.TripBack) -> None:
-        now_ns = monotonic_ns()
-        self.trips.add(back.sent_ns, back.mono_ns, now_ns)
-        wall_now_ns = time.time_ns()
-        self.wall_ahead_ns = back.wall_ns - wall_now_ns + (now_ns - back.sent_ns) // 2
-        if not self.measured:
-            self.ask_clock()
-
-    @property
-    def path(self) -> ClockPath:
-        """Where its clock was, as far as it was looked at; it was, before the load."""
-        assert self.ahead is not None, "it was looked at"
-        return self.trips.path(self.ahead.ahead_ns)
-
-    @property
-    def offset(self) -> SiteOffset:
-        """By which its instants are put on the run's clock."""
-        if self.ahead is None:
-            return SiteOffset(0)
-        first_ns = self.ahead.ahead_ns
-        knots = tuple((at_ns, ahead_ns - first_ns) for at_ns, ahead_ns in self.path.knots)
-        return SiteOffset(first_ns, knots if any(moved_ns for _, moved_ns in knots) else ())
-
-    def ahead_ns(self, at_ns: int) -> int:
-        """How far its clock is ahead at an instant of the run's."""
-        return (offset := self.offset).ahead_ns + offset.moved_ns(at_ns)
-
-    def _last_line(self) -> str:
-        """What its command said last, for a sentence; "" for nothing."""
-        try:
-            lines = self._log.read_bytes()[-_LAST_LINES_BYTES:].decode(errors="replace").splitlines()
-        except OSError:
-            return ""
-        said = [line.strip() for line in lines if line.strip()]
-        return f" ({said[-1]})" if said else ""
+MOST_RESTARTS = 3
+"""How often one site is started again in a run."""
 
 
 class RemoteSites:
@@ -215,14 +57,38 @@ class RemoteSites:
         self._pools: Pools | None = None
         self._gone: set[RemoteSite] = set()
         self._tended_s, self.progress = 0.0, 0
-        self.all: list[RemoteSite] = []
-        for index, name in enumerate(plan.run.sites):
-            address = engine.address(index, self._board.port)
-            keys = msgspec.json.encode(self._board.keys(index, address)) + b"\n"
-            log = log_file.with_name(f"site-{index}.log")
-            workers, reducers = map(len, self._indices(index))
-            start = SiteStart(index, ("-P", "-m", module), keys, log, address, self._board.port, workers, reducers)
-            self.all.append(RemoteSite(self._board, name, index, engine.start(start), log, journal))
+        self._log_file, self._module, self._place = log_file, module, secrets.token_hex(8)
+        self._begun: control.Begin | None = None
+        self.all = [self._started(index, name) for index, name in enumerate(plan.run.sites)]
+
+    def _started(self, index: int, name: str, before: RemoteSite | None = None) -> RemoteSite:
+        address, port = self._engine.address(index, self._board.port), self._board.port
+        keys = msgspec.json.encode(self._board.keys(index, address, f"{self._place}-{index}")) + b"\n"
+        log = self._log_file.with_name(f"site-{index}.log")
+        workers, reducers = map(len, self._indices(index))
+        start = SiteStart(index, ("-P", "-m", self._module), keys, log, address, port, workers, reducers)
+        return RemoteSite(self._board, name, index, self._engine.start(start), log, self._journal, before)
+
+    def start_again(self, site: RemoteSite) -> RemoteSite:
+        """Another process in the place of a lost *site*, while a phase goes on.
+
+        Raises:
+            AiperfError: It can't be: the sentence says why.
+        """
+        assert site.lost is not None and self._begun is not None, "it was lost in a phase"
+        if len(site.losses) >= MOST_RESTARTS:
+            raise AiperfError(f"it was started again {times(MOST_RESTARTS)} already")
+        phases = self._plan.load.phases[: self._begun.phase + 1]
+        if unknown := [phase.name for phase in phases if phase.due_file is None]:
+            raise AiperfError(f"where it stood in phase {unknown[-1]} is not known, whose arrivals have no due times")
+        cut_to_frames(self._journal, site.index, len(self.all))
+        with blamed(self._plan.plugins.engine, "can't start a site again"):
+            again = self._started(site.index, site.name, site)
+        again.losses.append(SiteLoss(site.lost, time.time_ns()))
+        most = sum(PhaseTimes(phase).arrivals for phase in phases)
+        again.first_requests += (max(site.first_requests, default=0) + most,)
+        self.all[site.index] = again
+        return again
 
     @property
     def lead_ns(self) -> int:
@@ -247,7 +113,8 @@ class RemoteSites:
 
     def requests(self) -> dict[int, int]:
         """How many requests each worker has sent; those of lost sites are missing, of whom nobody knows it."""
-        return {shard: sent for site in self.all if site.lost is None for shard, sent in site.requests.items()}
+        known = [site for site in self.all if site.lost is None and not site.losses]
+        return {shard: sent for site in known for shard, sent in site.requests.items()}
 
     def lost(self) -> str | None:
         """A sentence on the sites that are lost; None where none is."""
@@ -276,6 +143,13 @@ class RemoteSites:
     def send(self, role: str, index: int, message: control.Message) -> None:
         site = self._site_of(index)
         if isinstance(message, control.Begin) and site.ahead is not None:
+            self._begun = message
+            if site.goes_on(index, resumed=message.resumed):
+                # It has this before the first arrival is due that it sends.
+                elapsed_ns = monotonic_ns() + self.lead_ns - message.start_ns
+                phase, workers = self._plan.load.phases[message.phase], self._plan.run.workers
+                place = PhaseTimes(phase).place(index, workers, elapsed_ns, site.standing(index, message.phase))
+                site.send(messages.GoOn(index, message.phase, place))
             message = replace(message, start_ns=message.start_ns + site.ahead_ns(message.start_ns))
         site.send(messages.ToChild(role, index, control.encode(message)))
 
@@ -314,7 +188,7 @@ class RemoteSites:
 
     def clocks(self) -> tuple[SiteClock, ...]:
         """What is known of each site and its clock."""
-        return tuple(map(self._clock_of, self.all))
+        return tuple(site.clock(self._indices(site.index)[0]) for site in self.all)
 
     def end(self, patience_s: float) -> None:
         """Tell every site that it is not needed, wait, then kill what is left.  May be called again."""
@@ -365,6 +239,8 @@ class RemoteSites:
             self.all[index].send(answer)
 
     def _handle(self, site: RemoteSite, message: messages.SiteMessage) -> None:
+        if site.lost is not None:  # it was killed, and may still have said something
+            return
         if not isinstance(message, messages.TripBack | messages.Usage):
             self.progress += 1
         match message:
@@ -377,15 +253,10 @@ class RemoteSites:
                     self._give_order(site)
             case messages.FromChild(body):
                 self._waiting.append(_from_site(site, control.decode(body)))
-            case messages.ChildEnded(role, index, code):
-                if (child := site.children.get((role, index))) is not None:
-                    child.code = code
+            case messages.ChildEnded() | messages.Usage() | messages.Standings():
+                site.note(message)
             case messages.Columns():
                 site.take_sizes(message, len(self.all))
-            case messages.Usage(workers):
-                for index, usage in workers.items():
-                    if (child := site.children.get(("worker", index))) is not None:
-                        child.usage = usage
             case messages.FilePiece():
                 site.take_piece(message)
             case messages.FileWanted(name):
@@ -407,21 +278,14 @@ class RemoteSites:
         site.ahead = site.trips.offset()
         clock = replace(self._clock, ahead_ns=site.ahead.ahead_ns)
         workers, reducers = self._indices(site.index)
-        site.send(messages.Order(part_of(self._plan, site.index), clock, workers, reducers))
+        requests = dict.fromkeys(workers, site.first_requests[-1]) if site.losses else {}
+        columns = {reducer: files_of(self._journal, reducer) for reducer in reducers if site.losses}
+        site.send(messages.Order(part_of(self._plan, site.index), clock, workers, reducers, requests, columns))
         if self._supplied:
             self._supply(site)
 
     def _supply(self, site: RemoteSite) -> None:
         site.send(messages.Supply(part_of(self._plan, site.index), self._supplied))
-
-    def _clock_of(self, site: RemoteSite) -> SiteClock:
-        shards = tuple(self._indices(site.index)[0])
-        path = ClockPath(((0, 0),), 0, 0) if site.ahead is None else site.path
-        return SiteClock(
-            site.name, shards, path.knots[0][1] / 1e6, path.begin_within_ns / 1e6, path.drift_ns / 1e6,
-            (path.begin_within_ns + path.within_ns) / 1e6, site.wall_ahead_ns / 1e9, site.trips.count,
-            site.trips.shortest_ns / 1e6, site.lost,
-        )  # fmt: skip
 
 
 def _from_site(site: RemoteSite, message: control.Message) -> control.Message:

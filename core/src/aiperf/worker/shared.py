@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from aiperf.sdk.driver import ARRIVALS, SESSIONS
 from aiperf.sdk.plan import PhasePlan, Plan
 from aiperf.worker.claims import make_blocks_fd
 from aiperf.worker.slots import (
@@ -79,6 +80,19 @@ class Shared:
             if held[cell] > 0:
                 os.eventfd_write(fd, held[cell])
             held[cell] = 0
+
+    def number_from(self, worker: int, request: int) -> None:
+        """The worker numbers its requests from there on."""
+        self._standing.requests(worker)[0] = request
+
+    def go_on(self, worker: int, phase: int, arrivals: int, sessions: int) -> None:
+        """The worker begins the phase behind so many of its arrivals and sessions."""
+        cells = self._standing.of(worker, phase)
+        cells[ARRIVALS], cells[SESSIONS] = arrivals, sessions
+
+    def sessions(self, worker: int, phase: int) -> int:
+        """How many of its sessions the worker has started."""
+        return self._standing.of(worker, phase)[SESSIONS]
 
     def requests(self) -> dict[int, int]:
         """How many requests each worker has sent."""

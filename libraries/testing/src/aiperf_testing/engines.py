@@ -212,6 +212,13 @@ class SiteEngineContract:
         second.let_go()
         assert second.wait(_PATIENCE_S) == 0, "the second command did not end with 0 when it was let go"
 
+    def test_a_site_that_was_lost_is_started_again(self, bench: SiteBench) -> None:
+        bench.start(0, _SITE).kill()
+        again = bench.start(0, _SITE)
+        assert again.poll() is None, unlike(again.poll(), None, "start may be called again for a site whose command has ended")
+        again.let_go()
+        assert again.wait(_PATIENCE_S) == 0, "the command that was started again did not end with 0 when it was let go"
+
 
 class SiteBench:
     """An engine of sites, and a log.  input: what its commands get; *secret* is a part of it."""

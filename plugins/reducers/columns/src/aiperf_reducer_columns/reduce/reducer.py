@@ -333,11 +333,11 @@ class ShardReducer:
 
     def _read_rest(self, end: journal.RunEnd | None) -> Left:
         """Close what is still open as unfinished."""
-        sent, died = (end.requests, end.died) if end is not None else ({}, ())
+        sent, died, begun = (end.requests, end.died, end.first_requests) if end is not None else ({}, (), {})
         for shard, reader in self._readers.items():
             self._finish_requests(reader.unfinished(ended=shard in sent and shard not in died), shard)
         self.emit()
-        missing = sum(reader.missing(sent.get(shard, 0)) for shard, reader in self._readers.items())
+        missing = sum(reader.missing(sent.get(shard, 0), begun.get(shard, ())) for shard, reader in self._readers.items())
         damaged = bool(missing) or any(reader.damaged for reader in self._readers.values())
         lost = lost_frames(self._readers.values(), self._rows.prompts.unknown) if damaged else []
         return Left(self._rows.notes | self._rows.prompts.notes, self._failures, missing, lost, damaged)
