@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -33,11 +35,13 @@ import msgspec
 from pathlib import Path
 from aiperf import LiveView
 
+AT_FIRST = os.sched_getscheduler(0)
+
 class Thing(LiveView):
     def begin(self, run):
         self.to = Path(run.plan.output.artifacts, "..", "seen.jsonl").resolve()
-        apart = os.getsid(0) == os.getpid() and os.sched_getscheduler(0) == os.SCHED_IDLE
-        self.put({"begin": str(os.getpid()), "key": "sk-live" in repr(run), "nice": apart})
+        apart = os.getsid(0) == os.getpid()
+        self.put({"begin": os.getpid(), "key": "sk-live" in repr(run), "apart": apart, "policy": AT_FIRST})
 
     def show(self, snapshot):
         self.put({"snapshot": snapshot})
@@ -123,7 +127,7 @@ def test_a_view_sees_a_run_from_its_begin_to_its_end(aiperf: Program, simulator:
     done = aiperf("profile", "--url", simulator.url, *WORDS, *paced)
     check_whole(done, 60)
     (begin,), (end,), (close,) = seen(aiperf, "begin"), seen(aiperf, "end"), seen(aiperf, "close")
-    assert not begin["key"] and begin["nice"], "it knows no key, and works at idle priority, apart"
+    assert not begin["key"] and begin["apart"], "it knows no key, and has a session of its own"
     assert (end["end"], end["failure"], end["summary"], close) == (0, "", True, {"close": True}) and end["files"] >= 3
     shown = snapshots(aiperf)
     assert [each.number for each in shown] == sorted({each.number for each in shown})
@@ -140,6 +144,31 @@ def test_a_view_sees_a_run_from_its_begin_to_its_end(aiperf: Program, simulator:
                 assert getattr(metric.so_far, name) == pytest.approx(told[name], rel=off), (metric.tag, name)
     assert last.metric("time_to_first_token") is not None and "effective_concurrency" in results
     assert any("Phase profiling" in row["log"] and row["level"] == 20 for row in seen(aiperf, "log"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems give no priority back")
+def test_a_view_is_idle_once_the_load_begins(aiperf: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    waiting = ("--wait-for-model-timeout", 600, "--wait-for-model-interval", 0.1)
+    run = aiperf.start("profile", "--url", f"http://127.0.0.1:{port}", *WORDS, *waiting, *LONG)
+    wait_for(lambda: seen(aiperf, "begin") != [])
+    (begin,) = seen(aiperf, "begin")
+    assert begin["policy"] == os.SCHED_OTHER, "it has imported before the load"
+
+    def policies() -> set[int]:
+        return {os.sched_getscheduler(int(task.name)) for task in Path(f"/proc/{begin['begin']}/task").iterdir()}
+
+    def nice() -> list[str]:
+        group = Path(f"/proc/{begin['begin']}/autogroup")
+        return group.read_text().split()[-1:] if group.exists() else []
+
+    with running(port=port, first_token_ms=5) as server:
+        wait_for(lambda: server.summary()["requests"] > 4)
+        assert policies() == {os.SCHED_IDLE}
+        wait_for(lambda: nice() in ([], ["19"]))  # the system may put that off
+        run.interrupt()
+        assert run.end().code == 130
 
 
 def test_no_bad_view_harms_a_run(aiperf: Program, simulator: Simulator) -> None:

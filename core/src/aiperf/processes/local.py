@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from aiperf import environment
-from aiperf.cores import level_with_parent
+from aiperf.cores import level_with_parent, set_session_nice
 from aiperf.processes.spare import SPARES, Spare
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
 
@@ -155,6 +155,15 @@ class LocalProcess(Shard):
             except PermissionError:
                 raised = False
         return raised
+
+    def lower_priority(self) -> bool:
+        """Give its threads idle priority, and the session that it leads the lowest one; False: the system allows that later."""
+        if sys.platform != "linux":
+            return True
+        with contextlib.suppress(OSError):  # it has just ended, or one of its threads has
+            for entry in Path(f"/proc/{self.pid}/task").iterdir():
+                os.sched_setscheduler(int(entry.name), os.SCHED_IDLE, os.sched_param(0))
+        return set_session_nice(self.pid) is not None
 
 
 class Local(ShardEngine):

@@ -70,6 +70,7 @@ class Showing:
         """The phase begins at this monotonic instant."""
         self._phase, self._begun_ns, self._ended_ns = phase, begun_ns, 0
         self._judged_s = time.monotonic()
+        self._run.display.views.stand_back()
         self._snapshots.begin(phase)
 
     def end_phase(self, ended_ns: int) -> None:

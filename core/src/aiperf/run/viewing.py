@@ -2,7 +2,8 @@
 
     python -m aiperf.run.viewing REPLIES
 
-It works at idle priority.  A view that fails ends its process, and says why.
+A display works at idle priority.  A live view gets it from the run once it has begun, or the load begins: before that it stands
+back a little (``views.py``).  A view that fails ends its process, and says why.
 """
 
 from __future__ import annotations
@@ -28,13 +29,16 @@ from aiperf.sdk.options import EncodedOptions
 from aiperf.sdk.snapshot import LogLine, Snapshot
 
 _PIECE_BYTES = 1 << 20
+_BEFORE_LOAD_NICE = 5
+"""Of a live view before the load: a core that the run's own processes want, too, is theirs for three quarters of the time."""
 
 
 class Opened(msgspec.Struct, frozen=True, tag=True):
-    """The first message to the process: the plugin and its options."""
+    """The first message to the process: the plugin and its options.  display: it is no live view."""
 
     ref: PluginRef
     options: EncodedOptions | None
+    display: bool = False
 
 
 class Began(msgspec.Struct, frozen=True, tag=True):
@@ -129,6 +133,17 @@ def work_idly() -> None:
             os.setpriority(os.PRIO_PROCESS, 0, 19)
 
 
+def _take_place(*, display: bool) -> None:
+    """Be apart from the run, and behind it; a live view only so far that it may begin on a machine without a free core."""
+    if not os.isatty(2):  # a display leaves the session by itself, if it can do without a controlling terminal
+        work_apart()
+    if display or sys.platform != "linux":
+        work_idly()
+    else:
+        ask_for_short_slices()
+        os.nice(_BEFORE_LOAD_NICE)
+
+
 def _end_with_run(replies: int) -> None:
     """Kill this process, and the group that it leads, once nobody reads its replies.
 
@@ -152,10 +167,10 @@ def _first_line() -> bytes:
 
 def main(arguments: list[str]) -> int:
     (replies,) = map(int, arguments)
-    if not os.isatty(2):  # a display leaves the session by itself, if it can do without a controlling terminal
-        work_apart()
-    work_idly()
     ignore_endings()
+    first = _first_line()
+    opened = msgspec.json.decode(first, type=Opened) if first else None
+    _take_place(display=opened is None or opened.display)
     threading.Thread(target=_end_with_run, args=[replies], daemon=True).start()
     lock = threading.Lock()
 
@@ -164,8 +179,7 @@ def main(arguments: list[str]) -> int:
             send_reply(replies, message)
 
     try:
-        if first := _first_line():
-            opened = msgspec.json.decode(first, type=Opened)
+        if opened is not None:
             view: LiveView = load(opened.ref)(None if opened.options is None else opened.options.decoded())
             view.answer = answer
             view.run(_Feed(view))

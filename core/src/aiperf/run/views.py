@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -35,6 +37,10 @@ from aiperf.sdk.snapshot import LogLine, Snapshot
 
 log = logging.getLogger(__name__)
 
+_BEGINS_S, _STARVES_S = 0.5, 2.0
+"""A view that takes longer to begin waits for a core that others than the run have: before the load, and beside it."""
+_RAISED_S, _AGAIN_S = 10.0, 0.2
+"""Longest time in which it has the run's priority then, since it may hang; time between two tries to raise it."""
 _LAGS_S = 5.0
 """A view that takes nothing for so long is said to be slow, once a plan."""
 _MOST_LINES_BYTES = 256 << 10
@@ -44,6 +50,48 @@ _MOST_SAID = 20
 _STAYS_S = 2.0
 _LONGEST_REASON = 500
 """Characters of a view's reason that the report has."""
+
+
+class Prioritized(Protocol):
+    """What sets the priority of a process, and tells whether it reads; as :class:`aiperf.processes.local.SideProcess`."""
+
+    @property
+    def unread(self) -> int: ...
+
+    def raise_priority(self) -> bool: ...
+
+    def lower_priority(self) -> bool: ...
+
+
+class ViewPriority:
+    """The priority of a view's process until it has begun: on a machine without a free core it would begin at the run's end.
+
+    A process that waits for a core gets the run's priority, for a while, before the load and once more beside it.  One that has
+    begun works at idle priority.
+    """
+
+    def __init__(self, process: Prioritized, clock: Callable[[], float] = time.monotonic) -> None:
+        self._process, self._clock, self._over, self._put_off = process, clock, False, False
+        self._raise_at_s, self._lower_at_s = clock() + _BEGINS_S, math.inf
+
+    def stand_back(self) -> None:
+        """The load begins."""
+        self._put_off = not self._process.lower_priority()
+        self._raise_at_s = self._clock() + _STARVES_S
+
+    def follow(self) -> bool:
+        """Give it the priority that it should have now; False once that is settled.  To be called often."""
+        now_s = self._clock()
+        if self._over or self._process.unread == 0 or now_s >= self._lower_at_s:
+            self._over = True
+            return not self._process.lower_priority()
+        if now_s >= self._raise_at_s:
+            self._lower_at_s = min(self._lower_at_s, now_s + _RAISED_S)
+            with contextlib.suppress(OSError):  # it has ended
+                self._raise_at_s = math.inf if self._process.raise_priority() else now_s + _AGAIN_S
+        elif self._put_off:
+            self._put_off = not self._process.lower_priority()
+        return True
 
 
 class ViewProcess:
@@ -60,7 +108,8 @@ class ViewProcess:
         self._stuck_s: float | None = None
         self._told = False
         self._broke = ""
-        self.process.send(Opened(ref, options))
+        self.priority = ViewPriority(self.process)
+        self.process.send(Opened(ref, options, display=log_file is None))
 
     def send(self, message: bytes) -> None:
         """Send a message that must not be lost."""
@@ -132,6 +181,7 @@ class Views:
         self._running: dict[tuple[PluginRef, bytes], ViewProcess] = {}
         self._stays: dict[tuple[PluginRef, bytes], float] = {}
         self._failed: set[tuple[PluginRef, bytes]] = set()
+        self._early: list[ViewProcess] = []
 
     def __bool__(self) -> bool:
         return bool(self._running)
@@ -147,11 +197,17 @@ class Views:
             self._end([key])
         for key, (ref, options) in wanted.items():
             if key not in self._running and key not in self._failed:
-                self._running[key] = ViewProcess(ref, options, log_file=log_file)
+                self._running[key] = view = ViewProcess(ref, options, log_file=log_file)
+                self._early.append(view)
                 self._stays[key] = float(plan.plugins.facts.get(ref.key, {}).get("stays_s", _STAYS_S))
         for view in self._running.values():
             view.begin()
         self._send(Began(run, str(log_file)))
+
+    def stand_back(self) -> None:
+        """The load begins: views work at idle priority from now on."""
+        for view in self._early:
+            view.priority.stand_back()
 
     def step(self, step: Step) -> None:
         self._show(Stepped(step))
@@ -170,6 +226,7 @@ class Views:
 
     def heed(self, signals: Signals, show: Callable[[str], None]) -> None:
         """Do what views ask for, and leave out those that have failed.  *show*: prints what goes into no log."""
+        self._early = [view for view in self._early if view.priority.follow()]
         for key, view in [*self._running.items()]:
             for reply in view.replies():
                 heed(reply, view.name, signals, show)
@@ -184,6 +241,7 @@ class Views:
 
     def _end(self, keys: list[tuple[PluginRef, bytes]]) -> None:
         views = [(self._running.pop(key), self._stays[key]) for key in keys]
+        self._early = [view for view in self._early if view in self._running.values()]
         begun_s = time.monotonic()
         for view, _ in views:
             view.process.finish_input()
@@ -202,6 +260,7 @@ class Views:
     def _leave(self, key: tuple[PluginRef, bytes], reason: str) -> None:
         view = self._running.pop(key)
         self._failed.add(key)
+        self._early = [other for other in self._early if other is not view]
         view.end(0.0)
         view.close()
         log.warning("%s failed, and is left out: %s", view.name, reason.removeprefix(f"{view.name} "))

@@ -1,6 +1,7 @@
 """The contract of live views, which watch runs while they go on, and may end them.
 
-Every enabled view has a process of its own at idle priority: it gets what the load leaves of the cores.  With
+Every enabled view has a process of its own, which works at idle priority once it has begun: it gets what the load leaves of
+the cores.  One that has not begun, and gets no core, has the run's priority for at most ten seconds.  With
 ``needs_option: FIELD`` in the manifest it is left out where that option of its own is none or false.  One process serves all
 plans of an ``aiperf.Run`` or of a study.  A view that fails, hangs or dies is reported, and the run goes on without it; one
 that is too slow loses snapshots.
