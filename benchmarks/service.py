@@ -271,7 +271,8 @@ def many(runs: int) -> None:
             for path in (f"/runs/{id_}/files", f"/runs/{id_}/archive", f"/runs/{id_}/events"):
                 running.ask(path)
             if not (number + 1) % 100:
-                print(f"{'many':>11} {number + 1:,} runs: {memory_mb(running.process.pid)[0]:.1f} MB", flush=True)
+                resident, share = memory_mb(running.process.pid)
+                print(f"{'many':>11} {number + 1:,} runs: {resident:.1f} MB, PSS {share:.1f} MB", flush=True)
         time.sleep(_READY_S)
         after = memory_mb(running.process.pid)
         completed = server.stats()["completed"]

@@ -10,8 +10,6 @@ from aiperf.results import FinishedRun
 from aiperf.sdk.errors import AiperfError
 from aiperf_live_api.board import CANCELLED, COMPLETE, INCOMPLETE, Board, RunAbout
 
-from aiperf_command_serve.course import add_course
-
 _NS_PER_S = 1_000_000_000
 _MOST_LINES = 500
 _MOST_LOG_BYTES = 256 << 10
@@ -94,6 +92,8 @@ def board_of(run: FinishedRun) -> Board:
     """
     summary = run.summary
     board = Board(live=False)
+    from aiperf_command_serve.course import add_course  # it needs numpy, whose memory a service has no other use for
+
     board.begin(_about(run, summary))
     for line in _log(run.directory):
         board.add_line(line)
