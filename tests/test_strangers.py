@@ -432,6 +432,19 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     assert "twice  Says hello a second time." in aiperf("greet", "--help").out
 
 
+def test_a_third_party_engine_of_sites_is_short_and_has_the_workers(aiperf: Program, simulator: Simulator) -> None:
+    code = [path for ending in ("py", "yaml", "toml") for path in STRANGERS["annex"].rglob(f"*.{ending}")]
+    assert sum(bool(line.strip()) for path in code for line in path.read_text().splitlines()) <= 60
+    for room in ("attic", "barn"):
+        (aiperf.folder / room).mkdir()
+    there = ("--engine", "annex", "--annex-rooms", "attic,barn")
+    done = aiperf("profile", "--url", simulator.url, *RUN, "--request-rate", 200, *there)
+    assert done.code == 0, done.err
+    rows = done.lines("profile_export_arrivals.jsonl")
+    assert sorted((row["n"], row["worker"]) for row in rows) == [(n, f"worker-{n % 2}") for n in range(12)]
+    assert [row["distribution"] for row in done.json()["plugins"]["used"] if row["category"] == "engines"] == ["acme-annex"]
+
+
 def test_a_third_party_reducer_makes_the_results_where_it_is_pinned(aiperf: Program, simulator: Simulator) -> None:
     done = aiperf("profile", "--url", simulator.url, "--plugin", "reducers:abacus=acme-sundries", *RUN)
     assert done.code == 0, done.err

@@ -31,7 +31,7 @@ NAMES = {
     "exporter": "my-table", "hooks": "my-hooks", "metric": "my-metric", "schedule": "my-ramp", "tokenizer": "my-tokens",
     "configuration": "my-form", "definition": "my-tool", "engine": "my-place", "grader": "my-grader", "plot": "my-picture",
     "ramp": "my-rise", "verdict": "my-verdict", "table": "my-shares", "series": "my-series", "companion": "my-companion",
-    "live": "my-lookout", "scenario": "my-rules",
+    "live": "my-lookout", "scenario": "my-rules", "site_engine": "my-rooms",
     "reducer": "my-tally", "planner": "my-climb",
     "sampler": "my-order", "telemetry": "my-source", "transport": "my-wire", "ui": "my-display", "url_strategy": "my-choice",
 }  # fmt: skip
@@ -46,8 +46,9 @@ BEFORE = ("configuration",)
 ALONE = ("reducer",)
 SEVERAL = ("planner",)
 RULING = ("scenario",)
+ELSEWHERE = ("site_engine",)
 """The templates by the run that uses them, below; some read its results or its options, one replaces them all, some are for
-several runs, and the last ones rule a run."""
+several runs, some rule a run, and the last ones put it elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_template_is_tried() -> None:
     assert sorted(path.parent.name for path in (ROOT / "templates").glob("*/cookiecutter.json")) == sorted(NAMES)
-    used = IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE + ALONE + SEVERAL + RULING
+    used = IN_EVERY_RUN + CHOSEN + AFTERWARDS + BEFORE + ALONE + SEVERAL + RULING + ELSEWHERE
     assert sorted(used) == sorted(NAMES), "each takes part in a run below"
 
 
@@ -261,6 +262,20 @@ def test_those_that_are_chosen_by_name_take_part_in_a_run(made: Made, simulator:
     figures = program("plot", done.artifacts, "--only", "my-picture", "--json")
     assert figures.code == 0, figures.err
     assert [figure["plot"] for figure in json.loads(figures.out)] == ["my_picture"]
+
+
+def test_sites_of_ones_own_engine_have_the_workers(made: Made, simulator: Simulator, tmp_path: Path) -> None:
+    for room in ("attic", "barn"):
+        (tmp_path / room).mkdir()
+    done = Program(tmp_path, python=made.uses)(
+        "profile", "--model", "m", "--url", simulator.url, "--endpoint-type", "my-dialect", "--tokenizer", "my-tokens",
+        "--isl", 30, "--osl", 4, "--request-rate", 200, "--request-count", 20, "--ui", "none",
+        "--engine", "my-rooms", "--my-rooms-directories", "attic,barn",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert [site["name"] for site in done.json()["measurement"]["sites"]] == ["attic", "barn"]
+    rows = done.lines("profile_export_arrivals.jsonl")
+    assert sorted((row["n"], row["worker"]) for row in rows) == [(n, f"worker-{n % 2}") for n in range(20)]
 
 
 def test_a_reducer_of_ones_own_makes_the_results(made: Made, simulator: Simulator, tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ def new(registry: InstalledPlugins, category: str, name: str, output: Path) -> P
     source = _source()
     folders: dict[str, Path] = source.folders()
     template = _template(folders, category)
-    plural = find_category(template) or template
+    # A category may have several templates: the second one of engines is called site_engine.
+    plural = find_category(template) or find_category(template.rpartition("_")[2]) or template
     name = name.strip()
     if not _NAME.fullmatch(name.lower()):
         raise UsageError(
