@@ -135,6 +135,24 @@ def test_a_recorded_schedule_goes_on_with_the_sessions_that_begin_later(annex: A
     assert {row["outcome"] for row in rows if row["n"] % 3 != 1} == {"completed"}
 
 
+@pytest.mark.parametrize("turns", [1, 3])
+def test_a_burst_goes_on_with_numbers_that_no_site_had(annex: Annex, turns: int) -> None:
+    count = ("--request-count", 2500) if turns == 1 else ("--num-sessions", 900, "--session-turns-mean", turns)
+    done = lost_once(annex, "--osl", 30, "--tokenizer", "builtin", "--concurrency", 6, *count)
+    assert_partial(done, "the site barn was lost and started again once (its command was killed by SIGKILL)")
+    rows, seen = ledger(done), sent(annex)
+    assert max(seen.values()) == 1 and len({row["n"] for row in rows}) == len(rows)
+    assert {row["x_request_id"] for row in rows if row["outcome"] == "completed"} <= seen.keys()
+    assert site_of(done, "barn")["losses"][0]["resumed_ns"] and {row["outcome"] for row in rows} == {"completed", "unknown"}
+    if turns == 1:
+        assert [row["n"] for row in rows] == [*range(2500)] and max(sessions(annex).values()) == 1
+    # Before and behind the gap.
+    run = json.loads((annex.folder / "run" / "journal" / "run.json").read_text())
+    first = run["end"]["first_requests"]["1"][0]
+    numbers = [int(row["x_request_id"][-12:], 16) for row in rows if row.get("worker") == "worker-1"]
+    assert min(numbers) < first <= max(numbers)
+
+
 def test_a_site_that_dies_again_and_again_ends_the_load(annex: Annex) -> None:
     run = annex.start(*PACED[:-1], 3000, AGAIN)
     wait_for(lambda: columns_of(annex, 1) > 0)
@@ -192,7 +210,8 @@ def test_a_run_that_is_killed_leaves_no_process_of_a_site_that_came_back(annex: 
 
 
 def test_what_cannot_be_gone_on_with_is_said(annex: Annex) -> None:
-    done = annex("--osl", 4, "--tokenizer", "builtin", "--concurrency", 6, "--request-count", 30, AGAIN)
+    burst = ("--osl", 4, "--tokenizer", "builtin", "--concurrency", 6, "--request-count", 30)
+    done = annex(*burst, AGAIN, rooms=("attic",))
     assert done.code == 1 and f"{AGAIN} is not possible with phase profiling" in done.err and not sent(annex)
     raw = annex(*PACED, AGAIN, "--export-level", "raw")
     assert raw.code == 1 and f"{AGAIN} is not possible with --export-level raw" in raw.err

@@ -45,10 +45,10 @@ def supply(
             if limit is not None and limit < len(plan.run.sites):
                 what = f"the limit {limit} of phase {phase.name} can't be divided among {len(plan.run.sites)} sites"
                 raise AiperfError(what, "set --concurrency, or use fewer sites")
-        if plan.run.restart_lost and phase.due_file is None:
-            why = "where a lost site stood is not known, because its arrivals have no due times"
+        if plan.run.restart_lost and phase.due_file is None and len(plan.run.sites) == 1:
+            why = "one site draws all of its arrivals, and where it stood is not known when it is lost"
             said = f"--restart-lost-shards is not possible with phase {phase.name}: {why}"
-            raise AiperfError(said, "drop it, or give a rate")
+            raise AiperfError(said, "drop it, give a rate, or use several sites")
     sites.supply(plan)
     limit_s = environment.start_s()
     until, heard, hint = time.monotonic() + limit_s, -1, f"see {logs}"

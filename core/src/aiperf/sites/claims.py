@@ -33,6 +33,11 @@ class Pool:
         self._asked: set[int] = set()
         self._gone: set[int] = set()
 
+    @property
+    def dealt(self) -> int:
+        """From which number on none was dealt yet."""
+        return self._next
+
     def claim(self, site: int, claim: Claim) -> Iterator[Answer]:
         """The site wants numbers."""
         want, least = max(1, claim.want), max(1, claim.least)
@@ -120,7 +125,11 @@ class Pools:
     def take(self, site: int, given: Given) -> Iterator[Answer]:
         return self._pools[given.phase, given.counter].take(site, given.blocks)
 
+    def arrivals(self, phase: int) -> int:
+        """How many arrivals of the phase were dealt."""
+        return self._pools[phase, ARRIVALS].dealt
+
     def lose(self, site: int) -> Iterator[Answer]:
-        """The site is gone."""
+        """The site is gone; one in its place may claim again."""
         for pool in self._pools.values():
             yield from pool.lose(site)

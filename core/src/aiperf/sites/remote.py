@@ -18,7 +18,7 @@ from aiperf.processes import control
 from aiperf.registry.third_party import blamed
 from aiperf.rundir.journal import RunClock
 from aiperf.sdk.engine import SiteClock, SiteEngine, SiteLoss, SiteStart
-from aiperf.sdk.plan import Plan, SiteOffset
+from aiperf.sdk.plan import PhasePlan, Plan, SiteOffset
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteBoard
 from aiperf.sites.claims import Answer, Pools
@@ -78,14 +78,11 @@ class RemoteSites:
         assert site.lost is not None and self._begun is not None, "it was lost in a phase"
         if len(site.losses) >= MOST_RESTARTS:
             raise AiperfError(f"it was started again {times(MOST_RESTARTS)} already")
-        phases = self._plan.load.phases[: self._begun.phase + 1]
-        if unknown := [phase.name for phase in phases if phase.due_file is None]:
-            raise AiperfError(f"where it stood in phase {unknown[-1]} is not known, whose arrivals have no due times")
         cut_to_frames(self._journal, site.index, len(self.all))
         with blamed(self._plan.plugins.engine, "can't start a site again"):
             again = self._started(site.index, site.name, site)
         again.losses.append(SiteLoss(site.lost, time.time_ns()))
-        most = sum(PhaseTimes(phase).arrivals for phase in phases)
+        most = sum(_most_sent(phase, self._pools) for phase in self._plan.load.phases[: self._begun.phase + 1])
         again.first_requests += (max(site.first_requests, default=0) + most,)
         self.all[site.index] = again
         return again
@@ -286,6 +283,11 @@ class RemoteSites:
 
     def _supply(self, site: RemoteSite) -> None:
         site.send(messages.Supply(part_of(self._plan, site.index), self._supplied))
+
+
+def _most_sent(phase: PhasePlan, pools: Pools | None) -> int:
+    """Most requests that a worker may have sent in the phase so far."""
+    return pools.arrivals(phase.index) if phase.due_file is None and pools is not None else PhaseTimes(phase).arrivals
 
 
 def _from_site(site: RemoteSite, message: control.Message) -> control.Message:
