@@ -49,6 +49,14 @@ def test_words_of_marks_cover_no_curve(painted: Painted, size: Size, shape: str)
         assert inside(text.get_window_extent(), pixels(canvas, curve)) == 0
 
 
+def test_words_of_marks_leave_markers_free(painted: Painted) -> None:
+    points = PlotSeries("a", np.arange(60.0), np.append(np.full(58, 20.3), [27.2, 20.3]), "points")
+    canvas = painted(shown(points, marks=(Mark("a", "y", 20.3, "p50", "20.3 ms"), Mark("a", "y", 25.7, "p99", "25.7 ms"))))
+    radius = 3.5 * canvas.dpi / 72
+    for box in boxes(canvas, "p50 20.3 ms", "p99 25.7 ms"):
+        assert inside(box.padded(0.7 * radius), pixels(canvas, points)) == 0
+
+
 def test_words_of_marks_do_not_overlap(painted: Painted) -> None:
     series = tuple(PlotSeries(name, TWO, TWO) for name in "abc")
     marks = tuple(Mark(one.name, "y", 1.5 + place / 1e3, "p50", "1 ms") for place, one in enumerate(series))

@@ -186,13 +186,17 @@ def shade(canvas: Canvas, axes: Axes, figure: Figure, look: Theme) -> None:
     bar.outline.set_visible(False)
 
 
-def fit(canvas: Canvas, every: Sequence[Axes], figure: Figure) -> None:
-    """Break the labels of y that are longer than their axis, and name as many lanes as there is room for."""
+def fit(canvas: Canvas, every: Sequence[Axes], figure: Figure) -> bool:
+    """Break the labels of y that are longer than their axis, and name as many lanes as there is room for.
+
+    Gives whether the layout was made, and stands.
+    """
     room = _UP_SHARE * canvas.bbox.height / canvas.dpi
     longest = max(len(line) for axes in every for line in axes.get_ylabel().split("\n"))
     if longest * _UP_INCHES < room and not figure.lanes:
-        return
+        return False
     canvas.draw_without_rendering()  # the layout decides how long an axis is
+    stands = not figure.lanes
     for axes in every:
         label, length = axes.yaxis.label, axes.get_window_extent().height
         tall = label.get_window_extent().height
@@ -200,5 +204,7 @@ def fit(canvas: Canvas, every: Sequence[Axes], figure: Figure) -> None:
             lines = label.get_text().split("\n")
             width = max(_LEAST_UP_CHARACTERS, int(max(map(len, lines)) * length / tall) - 1)
             label.set_text(textwrap.fill(" ".join(lines), width))
+            stands = False
     if figure.lanes:
         _name_lanes(every[0], figure, every[0].get_window_extent().height / canvas.dpi)
+    return stands

@@ -21,6 +21,9 @@ _BEHIND, _ABOVE_BARS, _HALO = 2.0, 3.5, 2.4
 _ASIDE, _APART = 3.0, 3.0
 """Points from a line to its words, and pixels between two words."""
 
+_CLEAR = 2.5
+"""Points around words that are free of points, too, as markers have a size."""
+
 
 class _Line(Struct):
     """A line that is drawn, and its words.  needed: whether nothing else says them, as a legend does."""
@@ -80,7 +83,7 @@ def say_lines(lines: list[_Line], axes: Axes, second: Axes | None, ground: Groun
         text.set_in_layout(False)
         size = text.get_window_extent(ground.renderer)
         boxes = [*(_beside if line.axis == "x" else _along)(at, size.width, size.height, aside, ground.frame)]
-        found = ground.best(boxes)
+        found = ground.best(box.padded(_CLEAR * ground.pixels_per_point) for box in boxes)
         if found is None and not line.needed:
             text.remove()
             continue

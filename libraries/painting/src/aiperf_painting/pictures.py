@@ -64,9 +64,9 @@ def picture(figure: Figure, path: Path, *, theme: str, caption: Sequence[str] = 
     legend = name_series(axes, figure, handles, look, inside=True)
     if caption or figure.notes:
         _say_below(canvas, caption, figure.notes, size, look)
-    fit(canvas, [axes] if second is None else [axes, second], figure)
+    stands = fit(canvas, [axes] if second is None else [axes, second], figure)
     if legend is not None or lines or any(any(series.labels) for series in figure.series):
-        ground = _laid_out(canvas, axes, second, figure)
+        ground = Ground(canvas, axes, second, figure) if stands else _laid_out(canvas, axes, second, figure)
         if legend is not None and ground.hidden(box := legend.get_window_extent(ground.renderer).padded(_APART)):
             legend.remove()
             name_series(axes, figure, handles, look, inside=False)

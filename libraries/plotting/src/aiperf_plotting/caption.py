@@ -33,11 +33,17 @@ class RunFacts(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        return f"{_short(self.name)}: {_models(self.models)}, {self._outcome()}"
+
+    def without_models(self) -> str:
+        return f"{_short(self.name)}: {self._outcome()}"
+
+    def _outcome(self) -> str:
         requests = "n unknown" if self.requests is None else f"n = {self.requests:,}"
         cut_off = f", {self.cut_off:,} cut off" if self.cut_off else ""
         scope = f" ({self.scope} statistics alone)" if self.scope else ""
         verdict = "no verdict" if self.verdict in (None, "none") else f"verdict: {self.verdict}{scope}"
-        return f"{_short(self.name)}: {_models(self.models)}, {requests}, {self.failed:,} failed{cut_off}; {verdict}"
+        return f"{requests}, {self.failed:,} failed{cut_off}; {verdict}"
 
 
 def facts(run: PlotRun) -> RunFacts:
@@ -55,9 +61,11 @@ def facts(run: PlotRun) -> RunFacts:
 def caption_of(runs: Sequence[PlotRun]) -> list[str]:
     """A line for each run, and the reasons of the verdict below a single one.
 
-    Many share one, and one for their models: these come last, as a small picture has no room for long names.
+    Many share one.  Models that several runs share come last, as a small picture has no room for long names.
     """
     known = [facts(run) for run in runs]
+    if 1 < len(known) <= MOST and known[0].models and len({each.models for each in known}) == 1:
+        return [*(each.without_models() for each in known), _models(known[0].models)]
     if len(known) <= MOST:
         return [*map(str, known), *(f"– {reason}" for each in known[: len(known) == 1] for reason in each.reasons)]
     names = tuple(dict.fromkeys(name for each in known for name in each.models))

@@ -121,7 +121,7 @@ def _pareto(preset: Preset, runs: Sequence[PlotRun]) -> Figure | None:
         shared, names = group or "runs", _runs(points)
         series.append(PlotSeries(name, x, y, "points", labels=labels, group=shared, role=role, points="run", runs=names))
         series += series_of(name, points, labels, group)[1:]
-        about = f"{name}: none is better in both"
+        about = f"frontier: {group}" if group else "frontier"
         front = PlotSeries(about, x[best], y[best], "path", group=shared, role=role, points="run")
         series.append(replace(front, runs=tuple(names[place] for place in best)))
     title = f"{named(preset.y.metric).capitalize()} against {named(preset.x.metric)}: the frontier"

@@ -194,6 +194,11 @@ def test_many_runs_share_a_line_and_their_models_stand_below() -> None:
     summaries = [{"request_count": {"avg": 10.0 * i}, "input_config": {"models": ["m"]}} for i in range(1, 7)]
     runs = [PlotRun(f"c{i}", summary) for i, summary in enumerate(summaries, 1)]
     assert caption_of(runs) == ["6 runs, c1 to c6: n = 10 to 60 each, 0 failed; no verdict", "model m"]
+    assert caption_of(runs[:2]) == [
+        "c1: n = 10, 0 failed; no verdict", "c2: n = 20, 0 failed; no verdict", "model m",
+    ]  # fmt: skip
+    other = PlotRun("c9", {"input_config": {"models": ["other"]}})
+    assert caption_of([runs[0], other])[0] == "c1: model m, n = 10, 0 failed; no verdict"
     assert caption_of([PlotRun("bare", {})]) == ["bare: model unknown, n unknown, 0 failed; no verdict"]
 
 
