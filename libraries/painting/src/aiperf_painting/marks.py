@@ -118,7 +118,7 @@ def _along(at: float, width: float, height: float, aside: float, frame: Any) -> 
     while True:
         yield box_at(x, at + aside, width, height)
         yield box_at(x, at - aside - height, width, height)
-        x -= width + _APART
+        x -= width / 3
         if x < frame.x0:
             return
 
