@@ -134,6 +134,18 @@ def test_p50_and_p99_of_the_report_are_marked(tmp_path: Path, plot: type[Plot], 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("plot", [TtftOverTime, TtftDistribution, LatencyDistribution])
+def test_percentiles_of_repeats_are_said_to_be_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plot: type[Plot]
+) -> None:  # fmt: skip
+    runs = sample_runs(tmp_path, 2)
+    figure = plot(None).draw(runs)
+    assert figure is not None and not any("means" in note for note in figure.notes)
+    monkeypatch.setattr(type(runs[0]), "parts", lambda run: [run, run])
+    figure = plot(None).draw(runs)
+    assert figure is not None and "p50 and p99 are the means of those of the repeats" in figure.notes
+
+
 def test_a_report_without_percentiles_gets_those_of_its_requests(tmp_path: Path) -> None:
     (run,) = sample_runs(tmp_path, 1)
     bare = {**run.summary, "request_latency": {"unit": "ms", "avg": 1.0, "p99": 1234.5678}}

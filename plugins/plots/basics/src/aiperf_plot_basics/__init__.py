@@ -33,7 +33,8 @@ class TtftOverTime(Plot):
                 rows = np.flatnonzero(known).astype(np.int64)
                 series.append(PlotSeries(run.label, since_s, ttft_ms[known], kind="points", points="request", rows=rows))
                 marks += _percentiles(run, _TTFT, "y")
-        return _figure(self.title, Axis("started after (s)"), Axis("time to first token (ms)"), series, marks, first_of(runs))
+        notes = (*first_of(runs), *_means(runs))
+        return _figure(self.title, Axis("started after (s)"), Axis("time to first token (ms)"), series, marks, notes)
 
 
 class _Distribution(Plot):
@@ -58,7 +59,7 @@ class _Distribution(Plot):
                 share = np.arange(1.0, len(ordered) + 1.0) * (100.0 / (len(ordered) + unanswered(run)))
                 series.append(PlotSeries(run.label, ordered, share, kind="steps", points="request"))
                 marks += _percentiles(run, self.tag, "x")
-        return _figure(self.title, self.axis, Axis("share of requests, failed ones included (%)"), series, marks)
+        return _figure(self.title, self.axis, Axis("share of requests, failed ones included (%)"), series, marks, _means(runs))
 
 
 class TtftDistribution(_Distribution):
@@ -101,6 +102,11 @@ def unanswered(run: PlotRun) -> int:
         count += int(arrivals.get("aborted_in_flight", 0) + arrivals.get("unfinished", 0))
         count += round(part.number("error_request_count") or 0)
     return count
+
+
+def _means(runs: Sequence[PlotRun]) -> tuple[str, ...]:
+    """A note where percentiles that are marked are those of several reports."""
+    return ("p50 and p99 are the means of those of the repeats",) if any(len(run.parts()) > 1 for run in runs) else ()
 
 
 def _percentiles(run: PlotRun, tag: str, axis: str) -> Iterator[Mark]:
