@@ -118,7 +118,8 @@ def batch(rows: Ints, chunks: int, draw: np.random.Generator, *, rated: bool = F
     last = stamps[:, -1]
     values: dict[str, Any] = dict.fromkeys(NUMBERS, 0.0)
     unsaid = [name for name in NUMBERS if name.startswith("usage_")]
-    values |= dict.fromkeys(("due_ns", "held_ns", "reasoning_tokens", "fault", "first_tokens", *unsaid), np.nan)
+    absent = ("due_ns", "held_ns", "reasoning_tokens", "fault", "first_tokens", "unreadable_ns")
+    values |= dict.fromkeys((*absent, *unsaid), np.nan)
     values |= {
         "n": rows, "session": rows, "started_ns": started, "connected_ns": started, "sent_ns": started + 1000,
         "sent_end_ns": started + 2000, "ack_ns": stamps[:, 0], "first_byte_ns": stamps[:, 0], "last_byte_ns": last,

@@ -84,8 +84,26 @@ sys.stdin.buffer.read()
 """
 
 
+def test_a_site_that_is_started_twice_sends_each_arrival_once(annex: Annex) -> None:
+    """The second program waits for the first one's end: the place is held."""
+    annex.enter_by_python(TWICE)
+    assert_whole(annex(*LOAD, rooms=TWO), annex, 40)
+
+
+CONNECTS_TWICE = """
+import sys
+import msgspec
+from aiperf.sites.channel import SiteLine
+from aiperf.sites.messages import SiteKeys, SiteUp
+keys = msgspec.json.decode(sys.stdin.buffer.readline(), type=SiteKeys)
+for line in [SiteLine(keys), SiteLine(keys)]:
+    line.send(SiteUp("0"))
+sys.stdin.buffer.read()
+"""
+
+
 @pytest.mark.parametrize(("program", "said"), [
-    (TWICE, "two programs have connected with its key"), (GARBAGE, "it sent what is no message of a site"),
+    (CONNECTS_TWICE, "two programs have connected with its key"), (GARBAGE, "it sent what is no message of a site"),
 ])  # fmt: skip
 def test_a_site_that_connects_twice_or_sends_garbage_is_named(annex: Annex, program: str, said: str) -> None:
     annex.enter_by_python(program)
