@@ -1,0 +1,47 @@
+"""What runs on a node of the cluster: an actor that holds the command of one site."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import ray
+from aiperf import LocalProcess
+from nacl.public import PrivateKey, SealedBox
+
+_LOOK_S = 0.5
+
+
+class SiteActor:
+    """Gets the input of the command in an envelope that it alone can open: an actor's arguments pass Ray's own channel."""
+
+    def __init__(self) -> None:
+        self._key = PrivateKey.generate()
+        self._directory = tempfile.TemporaryDirectory(prefix="aiperf-ray-")
+        self._log = Path(self._directory.name) / "log"
+
+    def where(self) -> tuple[str, bytes]:
+        """The address of the node, and the public key for the envelope."""
+        return ray.util.get_node_ip_address(), bytes(self._key.public_key)
+
+    def start(self, words: Sequence[str], sealed: bytes) -> None:
+        """Start the command: *words* behind this node's interpreter.  *sealed*: its input."""
+        self._process = LocalProcess([sys.executable, *words], self._log, sends=True)
+        self._process.give(SealedBox(self._key).decrypt(sealed))
+
+    def look(self, offset: int) -> tuple[bytes, int | None]:
+        """What the command has said from *offset* on, and its exit code, None while it runs; waits for that a while."""
+        code = self._process.wait(_LOOK_S)
+        return self._log.read_bytes()[offset:], code
+
+    def end(self, kill: bool) -> None:
+        """Close the standard input of the command, or *kill* it."""
+        if kill:
+            self._process.kill()
+        else:
+            self._process.let_go()
+
+    def close(self) -> None:
+        self._directory.cleanup()

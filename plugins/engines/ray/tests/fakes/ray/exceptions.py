@@ -1,0 +1,6 @@
+class RayActorError(Exception):
+    pass
+
+
+class ActorUnavailableError(RayActorError):
+    pass

@@ -1,0 +1,8 @@
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class PlacementGroupSchedulingStrategy:
+    placement_group: Any
+    placement_group_bundle_index: int
