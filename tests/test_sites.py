@@ -207,6 +207,14 @@ def entries(done: Done) -> dict[int, str]:
 
 
 @pytest.mark.long
+def test_bursts_end_by_sessions_with_several_workers_at_a_site(aiperf: Program, slow: Simulator) -> None:
+    for count, workers in ((40, 6), (9, 3)):
+        load = ("--concurrency", 9, "--num-sessions", count, "--workers", workers)
+        done = run(aiperf, slow, *load, *sites(*ROOMS), name=f"sessions{count}")
+        assert [row["n"] for row in ledger(done)] == [*range(count)] and done.json()["is_complete"]
+
+
+@pytest.mark.long
 def test_a_site_that_dies_in_a_burst_loses_its_own_block(aiperf: Program, slow: Simulator) -> None:
     slow.reset()
     started = aiperf.start(*words(slow, "--concurrency", 6, "--request-count", 2000, *sites(*ROOMS)))

@@ -156,7 +156,9 @@ def test_numbers_of_turns_go_beyond_those_planned_where_all_are_used() -> None:
     ((to, back),) = pools.take(0, Given(0, ARRIVALS, [(2, 2)]))
     assert (to, back) == (1, Block(0, ARRIVALS, 2, 2))
     assert list(pools.claim(1, Claim(0, ARRIVALS, 1, 1, empty=True))) == [(0, GiveBack(0, ARRIVALS))]
-    assert list(pools.take(0, Given(0, ARRIVALS, []))) == [(1, Block(0, ARRIVALS, 4, 1))]
+    assert list(pools.take(0, Given(0, ARRIVALS, []))) == [(1, Block(0, ARRIVALS, 4, 0, over=True))]
+    (_, other), *_ = [*pools.claim(0, Claim(0, ARRIVALS, 1, 1, empty=True)), *pools.take(1, Given(0, ARRIVALS, []))][1:]
+    assert isinstance(other, Block) and other.over and other.start > 1 << 30, "no two sites have a number in common"
 
 
 def test_positions_find_their_numbers_in_any_blocks() -> None:

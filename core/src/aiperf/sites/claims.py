@@ -17,11 +17,15 @@ Answer: TypeAlias = tuple[int, Block | GiveBack]
 """A message, behind the number of the site that it is for."""
 
 
+_FURTHER = 1 << 40
+"""Numbers that a site has for itself, beyond those planned."""
+
+
 class Pool:
     """The numbers of one counter of a phase, for so many *sites*.
 
-    *limit*: how many there are, None for any number.  *strict*: no request bears a higher one, so that a site may be told that
-    there are no more; else higher ones are dealt once nobody has one of these.
+    *limit*: how many there are, None for any number.  *strict*: no request bears a higher one; else each site gets higher ones
+    of its own, once nobody has one of these.
     """
 
     def __init__(self, phase: int, counter: int, sites: int, limit: int | None, *, strict: bool) -> None:
@@ -84,11 +88,8 @@ class Pool:
                 yield site, self._block(start, count)
             if blocks:
                 continue
-            if self._strict:
-                yield site, Block(self._phase, self._counter, self._next, 0, over=True)
-            else:
-                yield site, self._block(self._next, 1)
-                self._next += 1
+            yield site, Block(self._phase, self._counter, self._next, 0, over=True)
+            self._next += 0 if self._strict else _FURTHER
 
     def _block(self, start: int, count: int) -> Block:
         return Block(self._phase, self._counter, start, count)

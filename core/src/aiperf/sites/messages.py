@@ -181,7 +181,7 @@ class Claim(Struct, frozen=True, tag=True):
 
 class Block(Struct, frozen=True, tag=True):
     """The numbers from *start* on, *count* of them, are the site's.  0: all are dealt; with *over* for good, and every further
-    number from *start* on is beyond the phase's count."""
+    number from *start* on is beyond the phase's count, or the site's alone."""
 
     phase: int
     counter: int
