@@ -471,6 +471,17 @@ def test_segments_that_come_beside_a_read_are_not_called_hidden_in_it(who: str, 
         assert segments - 1 <= hidden <= segments - 1 + most, (before, behind, segments, hidden)
 
 
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+def test_a_loop_waits_for_more_where_sockets_are_ready_densely(tmp_path: Path) -> None:
+    program = tmp_path / "gaps"
+    sources = [str(Path(__file__).parent / "gaps.c"), str(CODE / "reader.c")]
+    words = ["-std=c11", "-O1", "-pthread", f"-I{CODE}", "-Wl,--wrap=clock_gettime", "-o", str(program), *sources]
+    subprocess.run([str(COMPILER), *words], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=300)
+    waits = dict(zip(("unknown", "dense", "later", "late", "sparse", "unstamped"), map(int, done.stdout.split()), strict=True))
+    assert waits == {"unknown": 0, "dense": 40_000, "later": 10_000, "late": 0, "sparse": 0, "unstamped": 0}
+
+
 def segments_of(sock: socket.socket) -> int:
     """Data segments that the kernel has received: u32 at byte 152 of linux/tcp.h's tcp_info."""
     return int(struct.unpack_from("=I", sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192), 152)[0])

@@ -179,6 +179,12 @@ static PyObject *read_or_taken(Reader *self, PyObject *most) {
   PyObject *rows = rows_of(self, count);
   int left = (int)(wanted - (Py_ssize_t)count < READER_LOOK ? wanted - (Py_ssize_t)count : READER_LOOK);
   if (rows == NULL || left == 0) return rows;
+  int64_t wait_ns = count == 0 ? reader_gathers(&self->reader) : 0;
+  if (wait_ns > 0) {
+    Py_BEGIN_ALLOW_THREADS
+    reader_gather(&self->reader, wait_ns);
+    Py_END_ALLOW_THREADS
+  }
   uint64_t tokens[READER_LOOK];
   int found = reader_look(&self->reader, tokens, left), read = 0;
   for (int n = 0; rows != NULL && n < found; n++) {

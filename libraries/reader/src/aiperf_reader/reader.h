@@ -49,7 +49,9 @@ struct reader {
   /* The loop's */
   uint32_t generation;
   int64_t found_ns;                /* its last look that found a socket */
+  int64_t gap_ns;                  /* mean time from one ready socket to the next */
   bool hurried;                    /* it has many reads to do */
+  bool gathered;                   /* it has waited for more of them */
   /* The thread's */
   uint64_t written;                /* bytes so far */
   /* Of each its own */
@@ -94,6 +96,10 @@ uint64_t reader_count(struct reader *reader, uint64_t most);
 struct reader_record *reader_at(struct reader *reader, uint64_t n);
 const char *reader_data(struct reader *reader, const struct reader_record *record);
 void reader_taken(struct reader *reader, uint64_t count);
+/* How long the loop may wait before it looks, so that a look finds several sockets; 0 where it should look now. */
+int64_t reader_gathers(struct reader *reader);
+/* Wait so long, in the loop's thread. */
+void reader_gather(struct reader *reader, int64_t for_ns);
 /* The loop's own reads, as long as it has taken all records.  Sockets that can be read, *most* at most (READER_LOOK or fewer). */
 int reader_look(struct reader *reader, uint64_t *tokens, int most);
 /* Read one of them into *room*, READER_READ_BYTES long; false where nothing is there, or the thread reads it or has read it. */
