@@ -119,7 +119,8 @@ def test_a_site_that_dies_takes_its_own_numbers_alone(monkeypatch: pytest.Monkey
     assert sorted(sites[0].sent)[0] < 3000 and all(site.ended_s is not None for site in sites[1:])
 
 
-def test_a_wish_outlives_a_block_that_is_given_back_at_once() -> None:
+def test_a_block_rests_before_it_is_given_back_and_the_wish_outlives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_stocks, "time", clock := Clock())
     site = Site(PhasePlan("profiling", "profiling", 0, "burst", request_count=9, concurrency=1), 1.0)
     site.stocks.handle(Block(0, ARRIVALS, 0, 0))
     assert not site.counter.ready()
@@ -128,7 +129,11 @@ def test_a_wish_outlives_a_block_that_is_given_back_at_once() -> None:
     assert [said.empty for said in site.outbox if isinstance(said, Claim)] == [True]
     site.stocks.handle(Block(0, ARRIVALS, 4, 1))
     site.stocks.handle(GiveBack(0, ARRIVALS, 1.0))  # before the worker wakes up
-    assert site.outbox.pop() == Given(0, ARRIVALS, [(4, 1)])
+    site.stocks.look()
+    assert site.stocks.active and not any(isinstance(said, Given) for said in site.outbox)
+    clock.now_s += 0.05
+    site.stocks.look()
+    assert Given(0, ARRIVALS, [(4, 1)]) in site.outbox
     site.stocks.look()
     assert isinstance(said := site.outbox.pop(), Claim) and said.empty
     site.shared.close()
@@ -172,3 +177,27 @@ def test_positions_find_their_numbers_in_any_blocks() -> None:
         start += count
     assert [reader.number(position) for position in range(len(expected))] == expected
     os.close(fd)
+
+
+def test_a_number_that_came_back_is_dealt_before_one_beyond_the_count() -> None:
+    """Two sites have none, and one number is left.  The first waits for a number that it does not need, and gives it back."""
+    phase = PhasePlan("profiling", "profiling", 0, "burst", session_count=14, turns=51, concurrency=3)
+    pools = Pools([phase], 3)
+
+    def said(answers: object) -> list[tuple[int, object]]:
+        return [(site, answer) for site, answer in answers]  # type: ignore[attr-defined]
+
+    while pools.arrivals(0) < 51:
+        list(pools.claim(0, Claim(0, ARRIVALS, 100, 100)))
+    first = said(pools.claim(1, Claim(0, ARRIVALS, 1, 1, empty=True)))
+    assert first == [(0, GiveBack(0, ARRIVALS)), (2, GiveBack(0, ARRIVALS))]
+    assert said(pools.claim(2, Claim(0, ARRIVALS, 1, 1, empty=True))) == []
+    assert said(pools.take(2, Given(0, ARRIVALS, []))) == []
+    answers = said(pools.take(0, Given(0, ARRIVALS, [(42, 1)])))
+    assert answers == [(1, Block(0, ARRIVALS, 42, 1)), (0, GiveBack(0, ARRIVALS)), (1, GiveBack(0, ARRIVALS))]
+    assert said(pools.take(0, Given(0, ARRIVALS, []))) == []
+    assert said(pools.take(1, Given(0, ARRIVALS, [(42, 1)]))) == [(2, Block(0, ARRIVALS, 42, 1))]
+    # Who needs one when there is none gets numbers beyond the count.
+    assert said(pools.claim(1, Claim(0, ARRIVALS, 1, 1, empty=True)))[0] == (0, GiveBack(0, ARRIVALS))
+    assert said(pools.take(0, Given(0, ARRIVALS, []))) == []
+    assert said(pools.take(2, Given(0, ARRIVALS, []))) == [(1, Block(0, ARRIVALS, 51, 0, over=True))]

@@ -19,6 +19,8 @@ _STOCK_S = 0.5
 """A block lasts for so long, and for the way there and back."""
 _AHEAD = 64
 """Numbers that are claimed before the phase, for each of its slots: the server may answer at once."""
+_SETTLES_S = 2 * LOOK_S
+"""A block is not given back before: a worker that waits for it may not have run yet."""
 _STEADY = 0.8
 """Of the greatest rate before, what counts at the next look: answers may come in gusts."""
 
@@ -34,6 +36,8 @@ class Stock:
         self._rate, self._looked_s = 0.0, 0.0
         self._asked_s: float | None = None
         self._way_s = LOOK_S
+        self._came_s = 0.0
+        self._wanted_back: float | None = None
         self._dry = self._over = self._was_wanted = False
         self._ask(_AHEAD * slots, slots)
 
@@ -44,6 +48,7 @@ class Stock:
         self._over, self._dry = block.over, self._dry or not block.count
         count = WITHOUT_END if block.over else block.count
         if count:
+            self._came_s = time.monotonic()
             self._was_wanted = self._was_wanted or self._blocks.wanted
             self._blocks.wanted = False
             self._blocks.append(block.start, count)
@@ -51,7 +56,9 @@ class Stock:
             os.eventfd_write(self._stock_fd, count)
 
     def look(self, now_s: float) -> bool:
-        """Claim more where the stock is low; whether numbers were drawn since the look before."""
+        """Claim more where the stock is low; whether numbers were drawn since the look before, or are to be given back."""
+        if (rate := self._wanted_back) is not None:
+            self.give_back(rate)
         drawn = os.lseek(self._position_fd, 0, os.SEEK_CUR)
         moved, gone_s = drawn - self._drawn, now_s - self._looked_s
         self._rate = max(moved / gone_s, self._rate * _STEADY) if self._looked_s and gone_s > 0 else 0.0
@@ -64,11 +71,14 @@ class Stock:
                     self._ask(1, 1, empty=True)
             elif left <= (low := round(self._rate * ahead_s)):
                 self._ask(round(self._rate * (ahead_s + _STOCK_S)), low)
-        return moved > 0
+        return moved > 0 or self._wanted_back is not None
 
     def give_back(self, rate: float) -> None:
         """Give a part of what nobody has drawn to the run, for a site that draws *rate* in a second; it is drawn here, so that
-        no worker has it."""
+        no worker has it.  Where a block has just come, at a later look."""
+        self._wanted_back = rate if time.monotonic() - self._came_s < _SETTLES_S else None
+        if self._wanted_back is not None:
+            return
         blocks: list[tuple[int, int]] = []
         left = 0 if self._over else self._granted - os.lseek(self._position_fd, 0, os.SEEK_CUR)
         share = rate / (rate + self._rate) if rate > 0 else 0.5
@@ -94,7 +104,7 @@ class Stock:
 
 
 class Stocks:
-    """The stocks of all phases.  *send*: to the run.  active: whether numbers were drawn at the last look."""
+    """The stocks of all phases.  *send*: to the run.  active: whether to look again soon."""
 
     def __init__(self, phases: Sequence[PhasePlan], fds: Sequence[ClaimFds], send: Callable[[Claim | Given], None]) -> None:
         self.active = False

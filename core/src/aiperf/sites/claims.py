@@ -33,7 +33,7 @@ class Pool:
         self._limit, self._strict = limit, strict
         self._next = 0
         self._returned: list[tuple[int, int]] = []
-        self._hungry: list[int] = []
+        self._hungry: list[tuple[int, float]] = []
         self._asked: set[int] = set()
         self._gone: set[int] = set()
 
@@ -56,10 +56,9 @@ class Pool:
         elif not claim.empty:
             yield site, self._block(0, 0)
         else:
-            self._hungry.append(site)
+            self._hungry.append((site, claim.rate))
             if not self._asked:
-                self._asked = set(range(self._sites)) - self._gone - {*self._hungry}
-                yield from ((other, GiveBack(self._phase, self._counter, claim.rate)) for other in sorted(self._asked))
+                yield from self._ask()
             yield from self._shared_out()
 
     def take(self, site: int, blocks: Iterable[tuple[int, int]]) -> Iterator[Answer]:
@@ -72,24 +71,39 @@ class Pool:
         """The site is gone, with what it had."""
         self._gone.add(site)
         self._asked.discard(site)
-        self._hungry = [each for each in self._hungry if each != site]
+        self._hungry = [each for each in self._hungry if each[0] != site]
         yield from self._shared_out()
 
+    def _ask(self) -> Iterator[Answer]:
+        """Ask those that are not hungry, for the first that is."""
+        self._asked = set(range(self._sites)) - self._gone - {site for site, _ in self._hungry}
+        rate = self._hungry[0][1]
+        yield from ((other, GiveBack(self._phase, self._counter, rate)) for other in sorted(self._asked))
+
     def _shared_out(self) -> Iterator[Answer]:
-        """What came back, to those that have none, once every site that was asked has answered."""
+        """What came back, to those that have none, once every site that was asked has answered.
+
+        Where more have none than numbers came back, and numbers don't end with the count, those that got none wait: who got one
+        may not need it, as a worker waits for a number before it knows whether there is a session for it.
+        """
         if self._asked or not self._hungry:
             return
         hungry, self._hungry = self._hungry, []
         returned, self._returned = self._returned, []
-        for place, site in enumerate(hungry):
-            left = sum(count for _, count in returned) // (len(hungry) - place)
-            blocks = _taken(returned, left)
+        came = bool(returned)
+        for place, (site, rate) in enumerate(hungry):
+            blocks = _taken(returned, -(-sum(count for _, count in returned) // (len(hungry) - place)))
             for start, count in blocks:
                 yield site, self._block(start, count)
             if blocks:
                 continue
+            if came and not self._strict:
+                self._hungry.append((site, rate))
+                continue
             yield site, Block(self._phase, self._counter, self._next, 0, over=True)
             self._next += 0 if self._strict else _FURTHER
+        if self._hungry:
+            yield from self._ask()
 
     def _block(self, start: int, count: int) -> Block:
         return Block(self._phase, self._counter, start, count)
