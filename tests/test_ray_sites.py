@@ -62,9 +62,10 @@ class Cluster:
     def __init__(self, folder: Path, stub: Path) -> None:
         self.folder = folder
         self._log = (folder / "cluster.log").open("wb")
+        (folder / "ray").mkdir()  # Ray notes the address of a cluster there, and does not make it
         self.process = subprocess.Popen(
             [sys.executable, "-c", CLUSTER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
-            env=os.environ | {"PYTHONPATH": str(stub)} | QUIET, start_new_session=True, text=True,
+            env=os.environ | {"PYTHONPATH": str(stub), "RAY_TMPDIR": str(folder)} | QUIET, start_new_session=True, text=True,
         )  # fmt: skip
         self.address = self._line()
 
