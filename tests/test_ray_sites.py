@@ -251,8 +251,8 @@ def disturbed(aiperf: Program, simulator: Simulator, cluster: Cluster, disturb: 
     """A run of ten seconds, with *disturb* in its midst."""
     simulator.reset()
     started = aiperf.start(*words(simulator, *LOAD, *sites(cluster)))
-    columns = aiperf.folder / "run" / "journal" / "columns-2.0"
-    wait_for(lambda: columns.exists() and columns.stat().st_size > 0)
+    columns = [aiperf.folder / "run" / "journal" / f"columns-{site}.0" for site in range(3)]
+    wait_for(lambda: all(path.exists() and path.stat().st_size > 0 for path in columns))
     disturb()
     done = started.end()
     return Done(done.code, done.out, done.err, aiperf.folder / "run")
