@@ -13,8 +13,9 @@ from aiperf.sdk.driver import ARRIVALS, SESSIONS
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sites.claims import Pools
 from aiperf.sites.messages import Block, Claim, GiveBack, Given
-from aiperf.worker.claims import Blocks, ClaimedCounter, make_blocks_fd
+from aiperf.worker.claims import Blocks, ClaimedCounter, ClaimGate, make_blocks_fd
 from aiperf.worker.shared import Shared
+from aiperf.worker.slots import LocalSlots
 
 
 class Clock:
@@ -201,3 +202,19 @@ def test_a_number_that_came_back_is_dealt_before_one_beyond_the_count() -> None:
     assert said(pools.claim(1, Claim(0, ARRIVALS, 1, 1, empty=True)))[0] == (0, GiveBack(0, ARRIVALS))
     assert said(pools.take(0, Given(0, ARRIVALS, []))) == []
     assert said(pools.take(2, Given(0, ARRIVALS, []))) == [(1, Block(0, ARRIVALS, 51, 0, over=True))]
+    assert pools.arrivals(0) == 51, "a site in the place of a lost one numbers its requests behind these"
+
+
+def test_a_worker_without_a_session_gives_the_number_of_its_arrival_back() -> None:
+    phase = PhasePlan("profiling", "profiling", 0, "burst", session_count=1, turns=3, concurrency=2)
+    site = Site(phase, 1.0)
+    fds = site.shared.claims(phase)
+    numbers = ClaimedCounter(fds.stocks[1], fds.positions[1], Blocks(fds.blocks, SESSIONS), None)  # type: ignore[arg-type]
+    site.stocks.handle(Block(0, ARRIVALS, 2, 1))
+    site.stocks.handle(Block(0, SESSIONS, 1, 0, over=True))
+    gate = ClaimGate(LocalSlots(2), None, site.counter, numbers, sessions_drawn=True)
+    assert gate.take_session() and numbers.next() == 1, "there is but the session 0"
+    gate.release_session()
+    other = ClaimedCounter(fds.stocks[0], fds.positions[0], Blocks(fds.blocks, ARRIVALS), None)  # type: ignore[arg-type]
+    assert other.ready() and other.next() == 2
+    site.shared.close()

@@ -39,8 +39,8 @@ class Pool:
 
     @property
     def dealt(self) -> int:
-        """From which number on none was dealt yet."""
-        return self._next
+        """How many of the numbers that there are were dealt: no more requests can have been sent."""
+        return self._next if self._limit is None else min(self._next, self._limit)
 
     def claim(self, site: int, claim: Claim) -> Iterator[Answer]:
         """The site wants numbers."""

@@ -135,6 +135,7 @@ class ClaimGate(SlotGate):
         sessions_drawn: bool,
     ) -> None:  # fmt: skip
         super().__init__(sessions, prefills)
+        self.release_session = self._release
         self._counters = (numbers, arrivals) if sessions_drawn else (arrivals,)
         self._lacking_number: ClaimedCounter | None = None
 
@@ -148,6 +149,11 @@ class ClaimGate(SlotGate):
             return True
         self._give_numbers()
         return False
+
+    def _release(self, *, quiet: bool = False) -> None:
+        """Give numbers back, too, that were taken for a session which there is not: another worker may need them."""
+        self._give_numbers()
+        self._sessions.give(quiet=quiet)
 
     def wait(self, call: Callable[[], None] | None, *, turns: bool = False) -> None:
         lacking = self._lacking_number
