@@ -38,13 +38,16 @@ def supply(
         AiperfError: A site can't take part, or nothing was heard for too long.
     """
     for phase in plan.load.phases:
-        if plan.plugins.fact("drivers", phase.driver, "trees"):
+        if plan.plugins.fact("drivers", phase.driver, "lanes"):
             why = "its workers tell each other in memory where they are"
             raise AiperfError(f"the driver {phase.driver!r} can't run at sites: {why}", "run it without --engine")
         for limit in (phase.concurrency, phase.prefill_concurrency):
             if limit is not None and limit < len(plan.run.sites):
                 what = f"the limit {limit} of phase {phase.name} can't be divided among {len(plan.run.sites)} sites"
                 raise AiperfError(what, "set --concurrency, or use fewer sites")
+        if plan.run.restart_lost and plan.plugins.fact("drivers", phase.driver, "trees"):
+            why = "how many requests of its trees a lost site has sent is not known"
+            raise AiperfError(f"--restart-lost-shards is not possible with phase {phase.name}: {why}", "drop it")
         if plan.run.restart_lost and phase.due_file is None and len(plan.run.sites) == 1:
             why = "one site draws all of its arrivals, and where it stood is not known when it is lost"
             said = f"--restart-lost-shards is not possible with phase {phase.name}: {why}"

@@ -37,11 +37,14 @@ class DriverFacts(Struct, frozen=True):
     drives: the schedules that get it where they name no driver: those of ``session_starts``, those of ``due_times``, or those
     without times (``free_slots``).  Of several such drivers the one with the highest priority counts.  None: it is only named.
     trees: it drives conversations that start others (:mod:`aiperf.sdk.trees`), for data sets that have such.
+    lanes: ``--concurrency`` is the number of its places, place p of worker p modulo their number, and its workers tell each
+    other in ``DriverContext.notes`` what all of them need.
     schedule: the name of the only one that it serves; its options are refused in other loads.  None serves any.
     """
 
     drives: Literal["free_slots", "due_times", "session_starts"] | None = None
     trees: bool = False
+    lanes: bool = False
     schedule: str | None = None
 
 
