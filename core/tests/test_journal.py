@@ -192,3 +192,43 @@ def test_a_disk_that_refuses_leaves_a_sentence_and_a_whole_file(tmp_path: Path, 
     assert book.trouble is not None
     assert "No space left" in book.trouble
     assert [f.kind for f in journal.frames(journal.segment_path(tmp_path, 0, 0))] == [journal.PLAN, journal.SENT]
+
+
+def test_what_a_full_disk_refuses_is_kept_for_whoever_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, room = os.write, 150
+
+    def full(fd: int, data: bytes | memoryview) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(28, "No space left on device")
+        written = real(fd, data[:room])
+        room -= written
+        return written
+
+    monkeypatch.setattr(journal.os, "write", full)
+    book = Logbook(tmp_path, 0, {"run_id": "x"}, keeps=True)
+    for _ in range(3):
+        book.sent(SENT)
+        book.flush()
+    book.close()
+    (name,) = {name for name, _ in book.unwritten()}
+    rest, path = b"".join(piece for _, piece in book.unwritten()), tmp_path / name
+    assert book.trouble is not None and path.stat().st_size == 150
+    path.write_bytes(path.read_bytes() + rest)
+    found = [*journal.frames(path)]
+    assert [frame.kind for frame in found] == [journal.PLAN, *[journal.SENT] * 3] and not sum(frame.skipped for frame in found)
+
+
+def test_a_segment_that_no_file_could_be_made_for_is_kept_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("aiperf.worker.logbook.os.open", no_room)
+    book = Logbook(tmp_path, 0, {"run_id": "x"}, keeps=True)
+    book.sent(SENT)
+    book.close()
+    ((name, rest),) = book.unwritten()
+    assert book.trouble is not None and [*tmp_path.iterdir()] == []
+    (tmp_path / name).write_bytes(rest)
+    assert name == "shard-0.0.seg"
+    assert [frame.kind for frame in journal.frames(tmp_path / name)] == [journal.PLAN, journal.SENT]

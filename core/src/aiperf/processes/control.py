@@ -134,6 +134,14 @@ class LogLines(Struct, frozen=True, tag=True):
     once: bool = False
 
 
+class Unwritten(Struct, frozen=True, tag=True):
+    """Bytes that belong behind the end of a worker's last segment, for which the disk had no room.  A worker at a site says so
+    behind its last phase."""
+
+    segment: str
+    data: bytes
+
+
 class LiveFigures(Struct, frozen=True, tag=True):
     """What a reducer has seen so far; ended: requests since the message before."""
 
@@ -230,9 +238,9 @@ class Released(Struct, frozen=True, tag=True):
 
 
 Message: TypeAlias = (
-    Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | LogLines | LiveFigures
-    | LivePart | TellFigures | Judge | Judged | Finish | Reduced | PrepareSummary | Summarize | Hurry | Working | Summarized
-    | WriteRows | RowsWritten | Exit | Release | Released
+    Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | LogLines | Unwritten
+    | LiveFigures | LivePart | TellFigures | Judge | Judged | Finish | Reduced | PrepareSummary | Summarize | Hurry | Working
+    | Summarized | WriteRows | RowsWritten | Exit | Release | Released
 )  # fmt: skip
 
 encode = msgspec.msgpack.Encoder().encode

@@ -28,16 +28,17 @@ from aiperf.processes import control, local, open_files
 from aiperf.processes.usage import UsageReader
 from aiperf.run.site_stocks import LOOK_S, Stocks
 from aiperf.rundir import temporary
-from aiperf.rundir.journal import RunClock, RunEnd, columns_path, numbered, save_run
+from aiperf.rundir.journal import RunClock, RunEnd, columns_path, save_run
 from aiperf.sdk.engine import Shard
 from aiperf.sdk.plan import ExportLevel, Plan
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteLine
 from aiperf.sites.fence import held
-from aiperf.sites.files import DOWN_BYTES, FileCopy, part, sent_file, tls_files
+from aiperf.sites.files import DOWN_BYTES, FileCopy, sent_file, tls_files
 from aiperf.sites.fitness import unfit
 from aiperf.sites.going_on import Standing
 from aiperf.sites.silence import SILENCE_S
+from aiperf.sites.site_files import SiteFiles
 from aiperf.worker.clock import NS_PER_S
 from aiperf.worker.shared import Shared
 
@@ -51,6 +52,7 @@ _END_S = 2.0
 class SiteProcess:
     """The site, from its order to its end.  *directory*: its journal.  *inherited*: descriptors that workers keep open."""
 
+    # Larger than 250 lines: it answers all that the run says, and all that its shards say.
     # More than 20 attributes: for its shards it stands for the run, with processes, files, numbers and what it has told.
 
     def __init__(
@@ -74,6 +76,7 @@ class SiteProcess:
         self._died: set[int] = set()
         self._ticked_s = 0.0
         self._columns: messages.Columns | None = None
+        self._files, self._finishing = SiteFiles(directory), False
         self._usage, self._usage_s = UsageReader(), 0.0
         self.over = False
 
@@ -133,7 +136,7 @@ class SiteProcess:
                 self._ask_for_files()
             case messages.FileWanted():
                 with contextlib.suppress(FileNotFoundError):
-                    self._line.send(part(self._directory / Path(message.name).name, message))
+                    self._line.send(self._files.part(message))
             case messages.Block() | messages.GiveBack() if self._stocks is not None:
                 self._stocks.handle(message)
             case messages.ToChild(role, index, body):
@@ -157,6 +160,7 @@ class SiteProcess:
         open_files.check(order.plan, max(1, len(order.workers)))
         self._order, self._clock = order, order.clock
         self._plan = here(order.plan, self._directory)
+        self._files.wanted = order.plan.output.export_level == ExportLevel.RAW
         save_run(self._directory, self._plan, self._clock)
         among = len(order.plan.run.sites) > 1
         self._shared = Shared(len(order.plan.load.phases), several=among or len(order.workers) > 1, claims=among)
@@ -221,13 +225,29 @@ class SiteProcess:
                 if self._begun.get(index, (None, 0))[0] != phase:  # else in the place of one that died here
                     self._begun[index] = phase, self._requests().get(index, 0) - self._passed.pop(index, 0)
             case control.Finish():
-                self._save_end()
+                self._finishing = True
+                if not self._files.whole or not self._end_is_saved():
+                    self._leave_to_run(index)
+                    return
         self._board.send(f"{role}-{index}", message)
 
-    def _save_end(self) -> None:
-        """What the reducers of the site must know of its end."""
+    def _end_is_saved(self) -> bool:
+        """Write down what the reducers of the site must know of its end; False where the disk has no room for it."""
         assert self._plan is not None, "there was a load"
-        save_run(self._directory, self._plan, self._clock, RunEnd(requests=self._requests(), died=tuple(sorted(self._died))))
+        with contextlib.suppress(OSError):
+            end = RunEnd(requests=self._requests(), died=tuple(sorted(self._died)))
+            save_run(self._directory, self._plan, self._clock, end)
+            return True
+        return False
+
+    def _leave_to_run(self, reducer: int) -> None:
+        """The disk has no room for what the reducer has to do yet: the run fetches segments, and its own machine does it."""
+        process = self._children["reducer", reducer]
+        self._told.add(process)  # nobody starts another one in its place
+        process.kill()
+        self._files.wanted = True
+        self._tell_columns()
+        self._line.send(messages.FromChild(control.encode(control.Reduced(reducer))))
 
     def _requests(self) -> dict[int, int]:
         if self._shared is None or self._order is None:
@@ -236,14 +256,22 @@ class SiteProcess:
         return {index: counted.get(index, 0) for index in self._order.workers}
 
     def _pass_on(self, message: control.Message) -> None:
-        if isinstance(message, control.Reduced):
+        if isinstance(message, control.Unwritten):
+            self._files.take(message)
+            return
+        if isinstance(message, control.Trouble) and self._finishing:
+            message = control.Notice(message.message)  # of a reducer, whose work the run's machine can do
+        elif isinstance(message, control.Reduced):
+            if message.trouble is not None:
+                self._leave_to_run(message.index)
+                return
             self._tell_columns()  # whole by now, and told before
         elif isinstance(message, control.PhaseEnded):
             self._loaded.discard(message.index)
         self._line.send(messages.FromChild(control.encode(message)))
 
     def _tell_columns(self) -> None:
-        columns = messages.Columns(self._sizes("columns-*.*"), self._requests(), self._segments())
+        columns = self._files.told(self._requests())
         if columns != self._columns:
             self._columns = columns
             self._line.send(columns)
@@ -264,14 +292,6 @@ class SiteProcess:
         if workers:
             usage = {index: self._usage.read(each.pid, now_s) for index, each in workers.items()}
             self._line.send(messages.Usage(usage))
-
-    def _segments(self) -> dict[str, int]:
-        """The segments, where they are kept: without --export-level raw they go when columns have them."""
-        raw = self._plan is not None and self._plan.output.export_level == ExportLevel.RAW
-        return self._sizes("shard-*.seg") if raw else {}
-
-    def _sizes(self, pattern: str) -> dict[str, int]:
-        return {path.name: path.stat().st_size for path in numbered(self._directory, pattern)}
 
     def end(self) -> None:
         """Let requests in flight end, where the run is gone; then end every process."""

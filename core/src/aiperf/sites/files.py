@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from aiperf.redaction import private
@@ -115,6 +115,12 @@ class FileCopy:
         if name in self._have:
             self._have[name] = 0
             os.truncate(self._directory / name, 0)
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Others than these are there no more, and not needed."""
+        for name in self._have.keys() - set(names):
+            del self._have[name], self._sizes[name]
+            (self._directory / name).unlink(missing_ok=True)
 
     @property
     def names(self) -> list[str]:

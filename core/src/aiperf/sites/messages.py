@@ -92,7 +92,7 @@ class FilePiece(Struct, frozen=True, tag=True):
 
 class Columns(Struct, frozen=True, tag=True):
     """The sizes of the site's files of columns, and how many requests each of its workers has sent.  segments: sizes of the
-    segments of its workers, where the run keeps them."""
+    segments of its workers, where the run keeps them, or reduces them because the site's disk is full."""
 
     sizes: dict[str, int]
     requests: dict[int, int]

@@ -175,6 +175,7 @@ class RemoteSite:
             for sizes, copy in ((told.sizes, self.copy), (told.segments, self.raw)):
                 for name, size in sizes.items():
                     copy.grow(name, size)
+            self.raw.keep_only(told.segments)
 
     def take_piece(self, piece: messages.FilePiece) -> None:
         """A piece of a file that was asked for."""

@@ -10,6 +10,7 @@ import itertools
 import os
 import threading
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from time import monotonic_ns
@@ -21,7 +22,7 @@ from aiperf.rundir import journal
 from aiperf.worker.clock import read_clocks
 
 _encode = msgspec.msgpack.Encoder().encode
-_BACKLOG_BYTES = 256 << 20
+_BACKLOG_BYTES, _PIECE_BYTES = 256 << 20, 1 << 20
 _SEGMENT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 _SENT, _DONE = len(journal.SENT_FIELDS), len(journal.DONE_FIELDS)
 
@@ -30,11 +31,13 @@ class Logbook:
     """Append-only segments of shard *shard*.
 
     reads: rows of chunks.  write_ns: time that writing took.  trouble: why writing stopped, None while it works.
+    *keeps*: what can't be written stays in memory, as long as it is at most 256 MB.
     """
 
     # More than 20 attributes: a list for each kind of row, which the loop fills, and the file of the thread that writes them.
 
-    def __init__(self, directory: Path, shard: int, about: dict[str, Any]) -> None:
+    def __init__(self, directory: Path, shard: int, about: dict[str, Any], *, keeps: bool = False) -> None:
+        self._keeps, self._unwritten = keeps, list[bytes]()
         self._directory, self._shard, self._about = directory, shard, about
         self._sent: list[int] = []
         self._chunks: list[int] = []
@@ -127,38 +130,53 @@ class Logbook:
         self._queue.put(None)
         self._thread.join()
 
+    def unwritten(self) -> Iterator[tuple[str, bytes]]:
+        """What was kept, once this is closed: the name of the segment, and pieces of what belongs behind its end."""
+        rest = b"".join(self._unwritten)
+        yield from ((self._path.name, rest[at : at + _PIECE_BYTES]) for at in range(0, len(rest), _PIECE_BYTES))
+
     def _open(self) -> None:
         """Begin the segment, which gets its name with its first frame; the one before goes on where no file can be opened."""
         path = journal.segment_path(self._directory, self._shard, self._segment)
+        heading = journal.pack(journal.PLAN, _encode(self._about), *read_clocks())
         try:
             fd = os.open(path.with_suffix(".draft"), _SEGMENT_FLAGS, 0o600)
         except OSError as error:
             if self._fd < 0:
+                self._path, self._heading = path, heading
                 self.trouble = f"the journal {self._directory} can't be written: {error.strerror or error}"
             return
         if self._fd >= 0:
             os.fdatasync(self._fd)
             os.close(self._fd)
-        self._fd, self._path, self._segment, self._offset = fd, path, self._segment + 1, 0
-        self._heading = journal.pack(journal.PLAN, _encode(self._about), *read_clocks())
+        self._fd, self._path, self._segment, self._offset, self._heading = fd, path, self._segment + 1, 0, heading
 
     def _write(self) -> None:
         """The thread.  An error stops writing for good: the file is whole up to its last frame."""
+        kept_bytes = 0
         while (data := self._queue.get()) is not None:
             began_ns = monotonic_ns()
-            if self.trouble is None:
-                try:
-                    if self._heading:
-                        self._path.with_suffix(".draft").rename(self._path)
-                    journal.write_all(self._fd, self._heading + data)
-                    self._heading, self._offset = b"", self._offset + len(data)
-                    if self._offset >= journal.SEGMENT_BYTES:
-                        self._open()
-                except OSError as error:
-                    self.trouble = f"the journal {self._directory} can't be written: {error.strerror or error}"
+            rest = self._append(data) if self.trouble is None else self._heading + data
+            if rest and self._keeps and kept_bytes + len(rest) <= _BACKLOG_BYTES:
+                self._unwritten.append(rest)
+                self._heading, kept_bytes = b"", kept_bytes + len(rest)
             self._written += len(data)
             self.write_ns += monotonic_ns() - began_ns
         if self._fd >= 0:
             os.close(self._fd)
-        if self._heading:
-            self._path.with_suffix(".draft").unlink(missing_ok=True)
+        self._path.with_suffix(".draft").unlink(missing_ok=True)  # of a segment without a frame
+
+    def _append(self, data: bytes) -> bytes:
+        """Write the frames behind those so far; gives the bytes that could not be written."""
+        rest = self._heading + data
+        try:
+            if self._heading:
+                self._path.with_suffix(".draft").rename(self._path)
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+            self._heading, self._offset = b"", self._offset + len(data)
+            if self._offset >= journal.SEGMENT_BYTES:
+                self._open()
+        except OSError as error:
+            self.trouble = f"the journal {self._directory} can't be written: {error.strerror or error}"
+        return rest

@@ -318,6 +318,8 @@ async def _run(line: control.Line, index: int, fds: list[int], directory: Path) 
     (worker := Worker(line, index, fds, directory)).start()
     await worker.ended.wait()
     await worker.close()
+    for segment, piece in () if worker.share is None else worker.share.logbook.unwritten():
+        line.send(control.Unwritten(segment, piece))
     return worker.released
 
 

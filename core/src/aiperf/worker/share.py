@@ -179,7 +179,7 @@ def make_share(
     """
     loop = asyncio.get_running_loop()
     about = {"run_id": plan.run.run_id, "shard": place.index, "shards": place.workers, "pid": os.getpid()}
-    logbook = Logbook(directory, place.index, {**about, "started_mono_ns": monotonic_ns()})
+    logbook = Logbook(directory, place.index, {**about, "started_mono_ns": monotonic_ns()}, keeps=bool(plan.run.sites))
     target, endpoint = plan.target, load(plan.plugins.endpoint)
     several = follows(endpoint)
     if drains(endpoint) and not several and kind is RequestSink:

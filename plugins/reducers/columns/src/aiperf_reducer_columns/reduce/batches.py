@@ -187,7 +187,7 @@ class ColumnsWriter:
         self._number, self._bytes = int(path.name.split(".")[1]), end
 
     def append(self, stored: StoredBatch) -> None:
-        """Write the batch; OSError (a full disk) is the caller's to handle."""
+        """Write the batch, or nothing of it; OSError (a full disk) is the caller's to handle."""
         if self._file >= 0 and self._bytes > FILE_BYTES:
             self.close()
             self._bytes, self._number = 0, self._number + 1
@@ -195,7 +195,11 @@ class ColumnsWriter:
             path = journal.columns_path(self._directory, self._reducer, self._number)
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         data = framed(stored)
-        journal.write_all(self._file, data)
+        try:
+            journal.write_all(self._file, data)
+        except OSError:
+            os.ftruncate(self._file, self._bytes)  # it is copied while it grows
+            raise
         self._bytes += len(data)
 
     def close(self) -> None:
