@@ -48,6 +48,24 @@ class Loads(Plot):
         return Figure(self.title, Axis("load"), Axis("latency (ms)"), (points,), notes=("made up",))
 
 
+class Close(Plot):
+    """Values that are nearly equal, and series that begin at 0."""
+
+    title = "Close"
+
+    def draw(self, runs: Sequence[PlotRun]) -> Figure | None:
+        x, y, zero = np.array([0.3, 0.1 + 0.2]), np.array([100.0, 200.0]), np.zeros(2)
+        ends = {"x_low": zero, "x_high": x, "y_low": zero, "y_high": y * 2}
+        series = (
+            PlotSeries("line", x, np.array([5.0, np.nextafter(5.0, 6.0)]), "line", axis="y2"),
+            PlotSeries("band", x, y, "band", y_low=zero, y_high=y * 2, group="b"),
+            PlotSeries("points", x, y, "points", group="b"),
+            PlotSeries("error", x, y, "error", **ends),
+            PlotSeries("bar", x, y, "bar", x_low=zero, x_high=x),
+        )
+        return Figure(self.title, Axis("load"), Axis("latency (ms)"), series, y2=Axis("share"))
+
+
 def report(folder: Path, count: int, *, installed: bool = False) -> Path:
     """A page of runs with canaries; *installed*: with the figures of the installed plots."""
     runs = sample_runs(folder, count, everything=True)
@@ -58,7 +76,7 @@ def report(folder: Path, count: int, *, installed: bool = False) -> Path:
         path.write_text(json.dumps(json.loads(path.read_text()) | wild))
     options = PluginOptions(Registry.discover(), {}, {})
     if not installed:
-        plots = {"course": Course, "loads": Loads}
+        plots = {"course": Course, "loads": Loads, "close": Close}
         rows = [Descriptor("plots", name, f"{__name__}:{plot.__name__}", "acme", "1") for name, plot in plots.items()]
         options = PluginOptions(Registry(rows, kernel_options=()), {}, {})
         options.registry.load = lambda category, name: plots[name]  # type: ignore[method-assign]
@@ -144,11 +162,42 @@ def test_figures_are_zoomed_by_mouse_and_keys(tmp_path: Path) -> None:
             before = await loads.locator("svg[role=img]").inner_html()
             await page.keyboard.press("+")
             assert await loads.locator("svg[role=img]").inner_html() != before
+            await loads.dblclick()
+            assert await end.is_disabled()
+            await page.keyboard.press("+")
+            assert await end.is_enabled()
             await page.keyboard.press("Escape")
+            assert await end.is_disabled()
             await page.locator("#figure-course .legend button").first.click()
             assert await page.locator("#figure-course .legend button").first.get_attribute("aria-pressed") == "false"
             await page.get_by_role("button", name="Light/dark").click()
             assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+    run(check())
+
+
+def test_zeros_on_decades_and_nearly_equal_values_are_drawn(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with opened(report(tmp_path, 2), 1280, "light") as (_, page, _faults):
+            await all_drawn(page)
+            close = page.locator("#figure-close")
+            picture = await close.locator(".plot svg[role=img]").inner_html()
+            decades = "{width: 600, height: 300, logs: {x: true, y: true}, zoom: null}"
+            island = "JSON.parse(document.querySelector('#figure-close script').textContent)"
+            drawn = await page.evaluate(f"new Figures.Drawing({island}, {decades}).svg.outerHTML")
+            assert "NaN" not in drawn and "Infinity" not in drawn
+            plot = close.locator(".plot")
+            await plot.focus()
+            for _ in range(70):
+                await page.keyboard.press("+")
+            assert await close.locator(".plot svg[role=img]").inner_html() != picture
+            names = close.locator(".legend button")
+            colours = [await each.evaluate("(name) => name.innerHTML") for each in await names.all()]
+            await names.nth(1).focus()
+            await page.keyboard.press("Enter")
+            assert await names.nth(1).get_attribute("aria-pressed") == "false"
+            assert await page.evaluate("document.activeElement.textContent") == "band"
+            assert [await each.evaluate("(name) => name.innerHTML") for each in await names.all()] == colours
 
     run(check())
 
@@ -205,7 +254,7 @@ def test_tables_and_pictures_are_there_without_a_script(tmp_path: Path) -> None:
 
     async def check() -> None:
         async with opened(report(tmp_path, 1), 1280, "light", java_script_enabled=False) as (_, page, _faults):
-            assert await page.locator(".figure img").count() == 2
+            assert await page.locator(".figure img").count() == 3
             assert all([await each.is_visible() for each in await page.locator(".figure img").all()])
             assert await page.get_by_role("cell", name="Time to first token", exact=True).first.is_visible()
 

@@ -266,6 +266,13 @@ def test_a_section_of_another_form_is_named_and_the_others_are_made(runs: list[P
     assert "the section Tables and groups can&#x27;t be made" in text and 'id="settings"' in text and "trustworthy" in text
 
 
+def test_a_number_beyond_all_floats_costs_its_section_alone(runs: list[Path]) -> None:
+    change_summary(runs[0], outcomes={"completed": 10**400}, telemetry=[{"source": "s", "targets": [{"begun_ns": 10**40}]}])
+    made = written(runs[0])
+    assert [failure.partition(" can't")[0] for failure in made.failures] == ["the section Failures", "the section Telemetry"]
+    assert 'id="settings"' in made.path.read_text()
+
+
 def test_what_was_cut_short_says_so_in_its_verdict(runs: list[Path]) -> None:
     change_summary(runs[0], is_complete=False, incomplete_reason="the disk was full")
     made = written(*runs)

@@ -21,7 +21,10 @@ log = logging.getLogger(__name__)
 MARK = "<!doctype html>\n<!-- a report of aiperf -->\n"
 """How a page begins."""
 _STYLES = (("aiperf_pages", "style.css"), ("aiperf_plot_site", "plots.css"), (str(__package__), "report.css"))
-_SCRIPTS = (("aiperf_plot_site", "figure.js"), (str(__package__), "report.js"))
+_SCRIPTS = (
+    ("aiperf_pages", "elements.js"), ("aiperf_plot_site", "figure.js"), ("aiperf_plot_site", "view.js"),
+    (str(__package__), "report.js"),
+)  # fmt: skip
 _PAGE = Template("""$mark<html lang="en">
 <head>
 <meta charset="utf-8">
@@ -50,6 +53,8 @@ _POLICY = Template(
 )
 """The page's one script and its one style sheet run, and nothing else."""
 _NAMED = re.compile(r'<section class="panel" id="([\w-]+)" aria-labelledby="[\w-]+"><h2 id="[\w-]+">([^<]*)</h2>')
+_OTHER_FORM = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a summary of another form, whatever it holds, may raise."""
 _TITLED = 3
 """Runs that the title names."""
 
@@ -89,7 +94,7 @@ def _made(name: str, make: Callable[[], str], unmade: list[str]) -> str:
     """A section, or a sentence in its place."""
     try:
         return make()
-    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a summary of another form, whatever it holds
+    except _OTHER_FORM as error:
         log.debug("%s", name, exc_info=True)
         unmade.append(
             f"the section {name} can't be made: a summary is not in the form that this program and the reference write"

@@ -73,6 +73,72 @@ def test_runs_have_pictures_without_a_fault(several_runs: Path, dashboard: Simpl
     asyncio.run(asyncio.wait_for(check(), 600))
 
 
+def test_pictures_stand_once_where_runs_are_chosen_in_haste(several_runs: Path, dashboard: SimpleNamespace) -> None:
+    async def check() -> None:
+        async with dashboard.served(several_runs) as url, playwright.async_playwright() as browsers:
+            browser = await browsers.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
+            _, page, faults = await opened(browser, url, 600, "light")
+            late = asyncio.Event()
+
+            async def hold(route: Any) -> None:
+                await late.wait()
+                await route.continue_()
+
+            await page.route("**/api/figures?*", hold)
+            await page.get_by_label("choose c1", exact=True).click()
+            await asked(page, "/api/figures", page.get_by_label("choose c2", exact=True).click())
+            late.set()
+            await until(page, "document.querySelector('#status').textContent.includes('of 5 runs')")
+            titles = await page.locator("#figures h2").all_inner_texts()
+            assert len(titles) >= 8
+            assert len(set(titles)) == len(titles)
+            await looked_into_by_keys(page)
+            await verdicts_are_seen(page)
+            await nothing_is_chosen(page)
+            assert faults == []
+            await browser.close()
+
+    asyncio.run(asyncio.wait_for(check(), 600))
+
+
+async def asked(page: Any, path: str, click: Any) -> None:
+    """Click, and wait until the page has asked for the path."""
+    async with page.expect_request(lambda request: path in request.url):
+        await click
+
+
+async def looked_into_by_keys(page: Any) -> None:
+    """Plus zooms; a name that is pressed keeps the focus, and no point of a hidden series is left to be opened."""
+    panel = page.locator("section.figure", has_text="Throughput against the time to first token")
+    whole = await panel.locator("svg[role=img]").inner_html()
+    await panel.locator(".plot").focus()
+    for key in ("ArrowLeft", "ArrowRight", "+"):
+        await page.keyboard.press(key)
+    assert await panel.locator("svg[role=img]").inner_html() != whole
+    await page.keyboard.press("Escape")
+    name = panel.locator(".legend button").last
+    await name.focus()
+    await page.keyboard.press("Enter")
+    assert await name.get_attribute("aria-pressed") == "false"
+    assert await name.evaluate("(name) => name === document.activeElement")
+    await panel.get_by_role("button", name="log y").click()
+    assert "NaN" not in await panel.locator("svg[role=img]").inner_html()
+
+
+async def verdicts_are_seen(page: Any) -> None:
+    """The list of runs needs no scrolling at this width."""
+    wide = "(runs) => runs.scrollWidth - runs.clientWidth"
+    assert await page.locator("#runs").evaluate(wide) <= 1
+
+
+async def nothing_is_chosen(page: Any) -> None:
+    assert await page.text_content("#caption") != ""
+    await page.click("#none")
+    await until(page, "document.querySelector('#status').textContent === 'no run is chosen'")
+    assert await page.text_content("#caption") == ""
+    assert await page.locator("#figures section").count() == 0
+
+
 @pytest.mark.long
 def test_points_zoom_objectives_and_files_by_mouse_and_keys(
     several_runs: Path, dashboard: SimpleNamespace, tmp_path: Path

@@ -1,26 +1,17 @@
-/* Charts that share their zoom and cursor, each with a table and CSV.  Needs uPlot.  Text from elsewhere is set as text only. */
+/* Charts that share their zoom and cursor, each with a table and CSV.  Needs uPlot and elements.js.  Text from elsewhere is set as text only. */
 "use strict";
 (function () {
+  const {element} = Elements;
   const SYNC = "aiperf";
   const TABLE_ROWS = 200;
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
   const charts = new Set();
   let zoom = null;
 
-  function element(name, attributes, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes || {})) {
-      if (key === "text") made.textContent = value;
-      else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-      else if (value !== null && value !== undefined && value !== false) made.setAttribute(key, value === true ? "" : value);
-    }
-    for (const child of children) if (child !== null && child !== undefined) made.append(child);
-    return made;
-  }
-
   function number(value) {
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
     const size = Math.abs(value);
+    if (size > 0 && size < 1e-3) return value.toLocaleString("en-US", {maximumSignificantDigits: 2});
     const digits = Number.isInteger(value) ? 0 : size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 4;
     return value.toLocaleString("en-US", {maximumFractionDigits: digits, minimumFractionDigits: 0});
   }
@@ -149,7 +140,7 @@
       const step = Math.max(1, Math.ceil(rows.length / TABLE_ROWS));
       const shown = rows.filter((row, index) => (rows.length - 1 - index) % step === 0).reverse();
       const table = element("table", {},
-        element("caption", {text: step === 1 ? "latest first" : `every ${step}th of ${rows.length} rows, latest first; CSV has all`}),
+        element("caption", {text: step === 1 ? "latest first" : `one row in ${step} of ${number(rows.length)}, latest first; CSV has all`}),
         element("thead", {}, element("tr", {}, ...head.map((text) => element("th", {scope: "col", text})))),
         element("tbody", {}, ...shown.map((row) => element("tr", {}, ...row.map((value, column) => element("td", {text: column ? number(value) : clock(value)}))))));
       this.tableElement.replaceChildren(table);

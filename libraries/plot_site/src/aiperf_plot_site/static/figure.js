@@ -3,7 +3,7 @@
 (function () {
   const NS = "http://www.w3.org/2000/svg";
   const DASHES = ["", "7 3", "2 3", "8 3 2 3", "12 4", "4 2 1 2", "1 2", "10 2 2 2 2 2"];
-  const MOST_LABELS = 40, MOST_MARKED = 4, FEW_LABELS = 12, FONT = 12, CHARACTER = 6.9, LINE = 14, STEP = 6, MOST_JOINED = 1000;
+  const MOST_LABELS = 40, MOST_MARKED = 4, FEW_LABELS = 12, FONT = 12, CHARACTER = 6.9, LINE = 14, STEP = 6, MOST_JOINED = 1000, MOST_TICKS = 200, NEARLY = 1e-9;
   const SOLID = ["heat", "lanes", "span", "bar"], JOINED = ["line", "path", "band", "steps"], FILLS = [0.7, 0.3, 0.5];
 
   function svg(name, attributes, ...children) {
@@ -27,7 +27,8 @@
       [this.low, this.high, this.a, this.b] = [low, high, turn(low), turn(high)];
       [this.from, this.to] = [from, to];
     }
-    at(value) { return this.from + (((this.log ? Math.log10(value) : value) - this.a) / (this.b - this.a)) * (this.to - this.from); }
+    /* On an axis in decades, what is at 0 or below lies at its begin. */
+    at(value) { return this.log && value <= 0 ? this.from : this.from + (((this.log ? Math.log10(value) : value) - this.a) / (this.b - this.a)) * (this.to - this.from); }
     value(pixel) { const v = this.a + ((pixel - this.from) / (this.to - this.from)) * (this.b - this.a); return this.log ? 10 ** v : v; }
     ticks(count) {
       if (this.log) {
@@ -38,7 +39,10 @@
       }
       const rough = (this.high - this.low) / Math.max(1, count), power = 10 ** Math.floor(Math.log10(rough));
       const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10].map((part) => part * power);
-      const every = (step) => { const made = []; for (let at = Math.ceil(this.low / step - 1e-9); at * step <= this.high + step * 1e-9; at += 1) made.push(at * step); return made; };
+      const every = (step) => {
+        const first = Math.ceil(this.low / step - 1e-9), many = Math.floor(this.high / step + 1e-9) - first + 1;
+        return Array.from({length: Math.min(MOST_TICKS, Math.max(0, many))}, (_, n) => (first + n) * step);
+      };
       for (let which = steps.findIndex((each) => each >= rough * 0.999); ; which -= 1) {
         const made = every(steps[which]);
         if (made.length > 1 || which === 0) return made;  // one number alone tells no scale
@@ -49,7 +53,7 @@
   function tick(value) {
     if (value === 0) return "0";
     const size = Math.abs(value);
-    if (size !== 0 && (size >= 1e9 || size < 1e-4)) return value.toExponential(1);
+    if (size >= 1e9 || size < 1e-4) return value.toExponential(1);
     if (size >= 1e6) return `${(value / 1e6).toLocaleString("en-US", {maximumSignificantDigits: 6})} M`;  // beside the axis' label
     return value.toLocaleString("en-US", {maximumSignificantDigits: 6});
   }
@@ -73,10 +77,10 @@
   /* zero: whether it starts at 0 if its values are not far from it, else only if they are near.  part: of the range that is free. */
   function domain([low, high], log, zero, part = 0.04) {
     if (low > high) return log ? [1, 10] : [0, 1];
-    if (log) return low === high ? [low / 2, high * 2] : [low / 1.1, high * 1.1];
+    if (log) return high <= low * (1 + NEARLY) ? [low / 2, high * 2] : [low / 1.1, high * 1.1];
     if (low > 0 && low < (zero ? high * 0.75 : (high - low) * 0.15)) low = 0;
     if (low === 0 && high === 0) return [0, 1];
-    if (low === high) { const by = Math.abs(low) * 0.1; return [low - by, high + by]; }
+    if (high - low <= NEARLY * Math.max(Math.abs(low), Math.abs(high))) { const by = Math.abs(low) * 0.1; return [low - by, high + by]; }  // no ticks stand between them
     const pad = (high - low) * part;
     return [low === 0 ? 0 : low - pad, high + pad];
   }
@@ -97,7 +101,8 @@
   }
 
   class Drawing {
-    /* options: width, height, hidden (Set of names), logs {x, y}, zoom [low, high] or null, full: title, legend and notes in the picture. */
+    /* options: width, height, hidden (Set of names), logs {x, y}, zoom [low, high] or null, full: title, legend and notes in the picture.
+       shades: the colour of each series of the figure, those of a group share one. */
     constructor(figure, options) {
       this.figure = figure;
       this.options = options;
@@ -107,7 +112,9 @@
       this.taken = [];
       this.dropped = 0;
       const hidden = options.hidden || new Set();
-      this.series = figure.series.map((one, index) => ({...one, index, shade: figure.series.filter((each) => each.group && each.group === one.group).length > 1 ? this.groupIndex(one) : index})).filter((one) => !hidden.has(one.name));
+      const groups = figure.series.map((one) => one.group || one.name), distinct = [...new Set(groups)];
+      this.shades = groups.map((group) => this.colors.colors[distinct.indexOf(group) % 8]);
+      this.series = figure.series.map((one, index) => ({...one, index, color: this.shades[index]})).filter((one) => !hidden.has(one.name));
       this.lanes = figure.lanes && figure.lanes.length ? figure.lanes : null;
       this.logs = {x: options.logs?.x ?? figure.x.log, y: this.lanes ? false : options.logs?.y ?? figure.y.log};
       this.layout();
@@ -123,9 +130,6 @@
       this.labels();
       if (options.full) this.words();
     }
-
-    groupIndex(one) { return [...new Set(this.figure.series.map((each) => each.group || each.name))].indexOf(one.group || one.name); }
-    color(one) { return this.colors.colors[one.shade % 8]; }
 
     layout() {
       const {width, full} = this.options;
@@ -192,9 +196,9 @@
         good.push(at);
       }
       const px = (at) => +this.x.at(one.x[at]).toFixed(1), py = (at) => +y.at(one.y[at]).toFixed(1);
-      const stroke = this.color(one), dash = DASHES[one.index % DASHES.length], put = (node) => this.ground.append(node);
+      const stroke = one.color, dash = DASHES[one.index % DASHES.length], put = (node) => this.ground.append(node);
       const path = (d, more) => put(svg("path", {d, fill: "none", stroke, "stroke-width": 1.6, "stroke-linejoin": "round", ...more}));
-      const base = log ? this.bottom : Math.min(this.bottom, Math.max(this.top, y.at(0)));
+      const base = Math.min(this.bottom, Math.max(this.top, y.at(0)));
       const join = (list, steps) => list.map((at, n) => (n === 0 ? `M${px(at)} ${py(at)}` : steps ? `H${px(at)}V${py(at)}` : `L${px(at)} ${py(at)}`)).join("");
       const markers = (r) => put(svg("path", {d: good.map((at) => marker(one.index, px(at), py(at), r)).join(""), fill: stroke, "fill-opacity": 0.8, stroke: "none"}));
       if (one.kind !== "span") for (const at of good) this.points.push({one, at, x: px(at), y: py(at)});
@@ -212,7 +216,7 @@
           const wide = Math.max(2, ((this.right - this.left) / Math.max(1, good.length)) * 0.6);
           const d = good.map((at) => {
             const [from, to] = one.x_low ? [this.x.at(one.x_low[at]), this.x.at(one.x_high[at])] : [px(at) - wide / 2, px(at) + wide / 2];
-            const low = one.y_low && !(log && one.y_low[at] <= 0) ? y.at(one.y_low[at]) : base;
+            const low = one.y_low ? y.at(one.y_low[at]) : base;
             this.boxes.push([from, py(at), to, low]);
             return `M${from.toFixed(1)} ${low.toFixed(1)}V${py(at)}H${Math.max(from + 1, to).toFixed(1)}V${low.toFixed(1)}z`;
           }).join("");
@@ -221,8 +225,8 @@
         }
         case "error":
           for (const at of good) {
-            if (one.x_low && !(this.logs.x && one.x_low[at] <= 0)) path(`M${this.x.at(one.x_low[at])} ${py(at)}H${this.x.at(one.x_high[at])}`);
-            if (one.y_low && !(log && one.y_low[at] <= 0)) path(`M${px(at)} ${y.at(one.y_low[at])}V${y.at(one.y_high[at])}`);
+            if (one.x_low) path(`M${this.x.at(one.x_low[at])} ${py(at)}H${this.x.at(one.x_high[at])}`);
+            if (one.y_low) path(`M${px(at)} ${y.at(one.y_low[at])}V${y.at(one.y_high[at])}`);
           }
           markers(3);
           break;
@@ -236,7 +240,7 @@
           const most = Math.sqrt(Math.max(...one.values, 1e-300));
           for (const at of good) {
             if (!one.values[at]) continue;
-            const [from, to, low, high] = [this.x.at(one.x_low[at]), this.x.at(one.x_high[at]), y.at(one.y_low[at] > 0 || !log ? one.y_low[at] : y.low), y.at(one.y_high[at])];
+            const [from, to, low, high] = [this.x.at(one.x_low[at]), this.x.at(one.x_high[at]), y.at(one.y_low[at]), y.at(one.y_high[at])];
             put(svg("rect", {x: from.toFixed(1), y: high.toFixed(1), width: (to - from).toFixed(1), height: Math.max(0.5, low - high).toFixed(1), fill: stroke, "fill-opacity": (0.2 + 0.8 * Math.sqrt(one.values[at]) / most).toFixed(3)}));
           }
           break;
@@ -305,7 +309,7 @@
       const lines = (this.figure.lines || []).map((line) => ({...line, color: this.colors.bad, dash: "6 3", ink: this.colors.text}));
       if (this.figure.series.length <= MOST_MARKED) for (const mark of this.figure.marks || []) {
         const one = this.series.find((each) => each.name === mark.series);
-        if (one) lines.push({...mark, color: this.color(one), dash: "3 3", ink: this.color(one)});
+        if (one) lines.push({...mark, color: one.color, dash: "3 3", ink: one.color});
       }
       const scale = (line) => (line.axis === "x" ? this.x : line.axis === "y2" ? this.y2 : this.y);
       const shown = lines.filter((line) => scale(line) && line.value >= scale(line).low && line.value <= scale(line).high);
@@ -340,7 +344,7 @@
       this.svg.append(text(this.left, 24, short(this.figure.title, Math.floor((this.width - 80) / 8)), {fill: this.colors.text, "font-size": 15}));
       this.legend.forEach((words, at) => {
         const y = this.bottom + 58 + at * 17, one = this.figure.series[at];
-        if (one) this.svg.append(sample(one, at, this.colors.colors[(this.series.find((each) => each.name === one.name) || {shade: at}).shade % 8], this.left - 50, y - 10));
+        if (one) this.svg.append(sample(one, at, this.shades[at], this.left - 50, y - 10));
         this.svg.append(text(one ? this.left - 24 : this.left - 50, y, words, {fill: one ? this.colors.text : this.colors.soft}));
       });
     }

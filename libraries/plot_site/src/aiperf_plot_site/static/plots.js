@@ -3,8 +3,8 @@
 (function () {
   const {element, number, csv, save} = Charts;
   const at = (id) => document.getElementById(id);
-  const FIRST_RUNS = 20, TABLE_ROWS = 200, HEIGHT = 340, FULL = {width: 1200, height: 560};
-  let state = null, choices = {plots: [], metrics: []}, list = null, drawing = 0, judging = 0;
+  const FIRST_RUNS = 20, TABLE_ROWS = 200, HEIGHT = 340, WIDE_HEIGHT = 480, FULL = {width: 1200, height: 560};
+  let state = null, choices = {plots: [], metrics: []}, list = null, drawing = 0, judging = 0, polling = 0;
   let panels = [];
 
   // ---- state
@@ -49,21 +49,22 @@
       list = found;
       if (state.runs === null) { state.runs = list.names.slice(0, FIRST_RUNS); keep(true); }
       showList();
-      if (list.read < list.total) setTimeout(loadList, 1000);
+      clearTimeout(polling);
+      if (list.read < list.total) polling = setTimeout(loadList, 1000);
     } catch (error) { fault(error); }
   }
   function showList() {
-    const head = ["chosen", "run", "model", "load", "requests", "failed", "verdict"];
+    const head = ["chosen", "run", "verdict", "model", "load", "requests", "failed"];  // what a narrow window cuts off matters least
     const rows = list.runs.map((run) => {
       const box = element("input", {type: "checkbox", "aria-label": `choose ${run.label}`, onchange: () => choose(box.checked ? [...state.runs, run.id] : state.runs.filter((each) => each !== run.id))});
       box.checked = state.runs.includes(run.id);
       const link = element("button", {type: "button", class: "plain", text: run.label, onclick: () => Details.run(run.id).catch(fault)});
       if (run.problem) return element("tr", {}, element("td", {}, box), element("td", {class: "text", text: run.label}), element("td", {class: "text bad", colspan: "5", text: run.problem}));
-      return element("tr", {}, element("td", {}, box), element("td", {class: "text"}, link), element("td", {class: "text", text: run.models.join(", ")}), element("td", {class: "text", text: run.load_label}),
-        element("td", {text: number(run.requests)}), element("td", {text: number(run.failed)}), element("td", {class: "text", text: run.verdict || "–"}));
+      return element("tr", {}, element("td", {}, box), element("td", {class: "text"}, link), element("td", {class: "text word", text: run.verdict || "–"}), element("td", {class: "text", text: run.models.join(", ")}),
+        element("td", {class: "text word", text: run.load_label}), element("td", {text: number(run.requests)}), element("td", {text: number(run.failed)}));
     });
     const focused = document.activeElement && document.activeElement.getAttribute("aria-label");
-    at("runs").replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text, index) => element("th", {scope: "col", class: [1, 2, 3, 6].includes(index) ? "text" : "", text})))), element("tbody", {}, ...rows)));
+    at("runs").replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...head.map((text, index) => element("th", {scope: "col", class: [1, 2, 3, 4].includes(index) ? "text" : "", text})))), element("tbody", {}, ...rows)));
     if (focused && focused.startsWith("choose ")) for (const box of at("runs").querySelectorAll("input")) if (box.getAttribute("aria-label") === focused) box.focus();
     at("chosen").textContent = `${state.runs.length} chosen, ${number(list.found)} of ${number(list.total)} found${list.read < list.total ? `, ${number(list.read)} read so far` : ""}`;
     at("page").textContent = `page ${list.page + 1} of ${list.pages}`;
@@ -81,7 +82,6 @@
     const names = state.plots === null ? choices.plots.map((plot) => plot.name) : state.plots;
     return [...mine, ...names.filter((name) => !mine.includes(name) && (choices.plots.some((plot) => plot.name === name)))];
   }
-  const isTime = (figure) => /time|started after/i.test(figure.x.label) && /\(s\)/.test(figure.x.label);
 
   async function drawAll() {
     const turn = ++drawing;
@@ -89,39 +89,49 @@
     at("status").textContent = "drawing";
     at("reasons").replaceChildren();
     at("lacking").hidden = true;
-    if (!state.runs.length) { at("figures").replaceChildren(); panels = []; at("status").textContent = "no run is chosen"; choices = {plots: [], metrics: []}; showMore(); judge(); return; }
+    if (!state.runs.length) {
+      retain(() => false);
+      choices = {plots: [], metrics: []};
+      [at("status").textContent, at("caption").textContent] = ["no run is chosen", ""];
+      showMore();
+      judge();
+      return;
+    }
     try {
       choices = await Site.get("/api/choices", {runs: state.runs.join(",")});
-    } catch (error) { fault(error); at("status").textContent = ""; return; }
+    } catch (error) { if (turn === drawing) { fault(error); at("status").textContent = ""; } return; }
     if (turn !== drawing) return;
     showMore();
     showLimits();
     judge();
-    const names = wanted(), kept = [];
-    for (const panel of panels) if (names.includes(panel.name)) kept.push(panel); else panel.remove();
-    panels = [];
-    const reasons = new Set();
-    for (const name of names) {
+    const names = wanted(), reasons = new Set();
+    retain((panel) => names.includes(panel.name));
+    for (const [done, name] of names.entries()) {
+      at("status").textContent = `${panels.length} pictures, ${names.length - done} to look at`;
       const own = state.own.find((each) => each.name === name && each.several === several());
       const fields = {runs: state.runs.join(","), window: state.window, ...(own ? {file: Own.file([own], [name], several())} : {only: name})};
-      const before = kept.find((panel) => panel.name === name);
+      let found = {figures: []};
       try {
-        const found = await Site.get("/api/figures", fields);
-        if (turn !== drawing) { for (const panel of kept) if (!panels.includes(panel)) panels.push(panel); return; }
+        found = await Site.get("/api/figures", fields);
         for (const sentence of found.failures) reasons.add(sentence);
-        at("caption").textContent = found.caption.join(" · ");
-        if (found.figures.length) {
-          const panel = before || new Panel(name, Boolean(own));
-          panel.set(found.figures[0], found);
-          panels.push(panel);
-          at("figures").append(panel.element);
-        } else if (before) before.remove();
-      } catch (error) { reasons.add(`${name}: ${error.message}`); if (before) before.remove(); }
-      at("status").textContent = `${panels.length} pictures, ${names.length - panels.length} to look at`;
+      } catch (error) { reasons.add(`${name}: ${error.message}`); }
+      if (turn !== drawing) return;
+      if (found.caption) at("caption").textContent = found.caption.join(" · ");
+      if (!found.figures.length) { retain((panel) => panel.name !== name); continue; }
+      let panel = panels.find((each) => each.name === name);
+      if (!panel) { panel = new Panel(name); panels.push(panel); }
+      at("figures").append(panel.element);
+      panel.set(found.figures[0], found);
     }
+    panels.sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name));
     at("status").textContent = `${panels.length} picture${panels.length === 1 ? "" : "s"} of ${state.runs.length} run${several() ? "s" : ""}`;
     at("lacking").hidden = reasons.size === 0;
     at("reasons").replaceChildren(...[...reasons].map((text) => element("li", {text})));
+  }
+  /* Keep the panels that fit; the others are gone. */
+  function retain(fits) {
+    for (const panel of panels) if (!fits(panel)) panel.remove();
+    panels = panels.filter(fits);
   }
   function showMore() {
     const shown = wanted();
@@ -136,28 +146,27 @@
   }
 
   class Panel {
-    constructor(name, own) {
+    constructor(name) {
       this.name = name;
-      this.hidden = new Set();
       this.zoom = null;
-      this.current = -1;
       const button = (text, onclick, more) => element("button", {type: "button", text, onclick, ...more});
       this.title = element("h2", {});
       this.logX = button("log x", () => this.log("x"));
       this.logY = button("log y", () => this.log("y"));
       this.tableButton = button("Table", () => this.toggle(), {"aria-expanded": "false"});
       this.buttons = [this.logX, this.logY, this.tableButton, button("CSV", () => save(`${name}.csv`, csv(this.rows()))), button("SVG", () => save(`${name}.svg`, this.full(), "image/svg+xml")),
-        button("PNG", async () => Save.blob(`${name}.png`, await Save.png(this.full()))), button("Larger", (event) => { const wide = this.element.classList.toggle("wide"); event.target.setAttribute("aria-pressed", String(wide)); this.draw(); }, {"aria-pressed": "false"}),
+        button("PNG", async () => { try { Save.blob(`${name}.png`, await Save.png(this.full())); } catch (error) { fault(error); } }), button("Larger", (event) => { const wide = this.element.classList.toggle("wide"); event.target.setAttribute("aria-pressed", String(wide)); this.draw(); }, {"aria-pressed": "false"}),
         button("Hide", () => this.drop())];
-      this.plot = element("div", {class: "plot", tabindex: "0", role: "group"});
-      this.tip = element("div", {class: "tip", "aria-live": "polite", hidden: true});
-      this.legend = element("ul", {class: "legend"});
+      this.plot = element("div", {class: "plot"});
+      const legend = element("ul", {class: "legend"});
+      this.view = new Figures.View(this.plot, legend, {
+        options: () => ({height: this.element.classList.contains("wide") ? WIDE_HEIGHT : HEIGHT, logs: this.logs(), zoom: this.range()}),
+        redraw: () => this.draw(), zoom: (range) => this.zoomTo(range), behind: (one, row) => this.behind(one, row),
+      });
       this.table = element("div", {class: "scroll", hidden: true, tabindex: "0", role: "region"});
       this.notes = element("p", {class: "notes"});
-      this.element = element("section", {class: "panel figure"}, element("div", {class: "head"}, this.title, ...this.buttons), this.plot, this.table, this.legend, this.notes);
-      this.own = own;
-      this.listen();
-      this.watch = new ResizeObserver(() => { if (this.figure && Math.abs(this.plot.clientWidth - this.width) > 1) this.draw(); });
+      this.element = element("section", {class: "panel figure"}, element("div", {class: "head"}, this.title, ...this.buttons), this.plot, this.table, legend, this.notes);
+      this.watch = new ResizeObserver(() => { if (this.view.resized()) this.draw(); });
       this.watch.observe(this.plot);
     }
     remove() { this.watch.disconnect(); this.element.remove(); }
@@ -169,38 +178,28 @@
     set(figure, found) {
       this.figure = figure;
       this.found = found;
-      this.current = -1;
       this.title.textContent = figure.title;
       this.element.setAttribute("aria-label", figure.title);
-      this.plot.setAttribute("aria-label", `${figure.title}: arrow keys go from point to point, Enter shows what a point is, Escape ends the zoom`);
       this.table.setAttribute("aria-label", `${figure.title}, table`);
       for (const each of this.buttons) each.setAttribute("aria-label", `${each.textContent}: ${figure.title}`);
-      this.hidden = new Set([...this.hidden].filter((name) => figure.series.some((one) => one.name === name)));
+      this.view.set(figure);
       this.draw();
     }
     logs() { return {x: state.logs[this.name]?.x ?? this.figure.x.log, y: state.logs[this.name]?.y ?? this.figure.y.log}; }
     log(axis) { (state.logs[this.name] ||= {})[axis] = !this.logs()[axis]; keep(); this.draw(); }
-    range() { return isTime(this.figure) ? state.zoom : this.zoom; }
+    range() { return Figures.isTime(this.figure) ? state.zoom : this.zoom; }
     draw() {
-      this.width = Math.max(260, this.plot.clientWidth || this.element.clientWidth - 30);
-      this.drawing = new Figures.Drawing(this.figure, {width: this.width, height: this.element.classList.contains("wide") ? 480 : HEIGHT, hidden: this.hidden, logs: this.logs(), zoom: this.range()});
-      this.plot.replaceChildren(this.drawing.svg, this.tip);
-      this.tip.hidden = true;
+      this.view.draw();
       const logs = this.logs();
       this.logX.setAttribute("aria-pressed", String(logs.x));
       this.logY.setAttribute("aria-pressed", String(logs.y));
       this.logY.disabled = this.figure.lanes && this.figure.lanes.length > 0;
-      const dropped = this.drawing.dropped ? [`${number(this.drawing.dropped)} points at 0 or below have no place on an axis in decades`] : [];
+      const count = this.view.drawing.dropped, dropped = count ? [`${number(count)} points at 0 or below have no place on an axis in decades`] : [];
       this.notes.textContent = [...(this.figure.notes || []), ...(this.figure.shade ? [`darker: more ${this.figure.shade}`] : []), ...dropped].join(" · ");
-      this.legend.replaceChildren(...this.figure.series.map((one, index) => {
-        const drawn = this.drawing.series.find((each) => each.name === one.name) || {shade: index};
-        return element("li", {}, element("button", {type: "button", title: one.name, "aria-label": one.name, "aria-pressed": String(!this.hidden.has(one.name)), onclick: () => { if (!this.hidden.delete(one.name)) this.hidden.add(one.name); this.draw(); }},
-          Figures.sample(one, index, this.drawing.colors.colors[drawn.shade % 8]), element("span", {text: Figures.middle(one.name)})));
-      }));
       if (!this.table.hidden) this.fill();
     }
     full() {
-      const made = new Figures.Drawing(this.figure, {...FULL, hidden: this.hidden, logs: this.logs(), zoom: this.range(), full: true, caption: this.found.caption});
+      const made = new Figures.Drawing(this.figure, {...FULL, hidden: this.view.hidden, logs: this.logs(), zoom: this.range(), full: true, caption: this.found.caption});
       const title = Figures.svg("title", {});
       title.textContent = this.figure.title;
       made.svg.prepend(title);
@@ -217,87 +216,22 @@
     }
     fill() {
       const [head, ...rows] = this.rows(), step = Math.max(1, Math.ceil(rows.length / TABLE_ROWS));
-      this.table.replaceChildren(element("table", {}, element("caption", {text: step === 1 ? `${number(rows.length)} rows` : `every ${step}th of ${number(rows.length)} rows; CSV has all`}),
+      this.table.replaceChildren(element("table", {}, element("caption", {text: step === 1 ? `${number(rows.length)} rows` : `one row in ${step} of ${number(rows.length)}; CSV has all`}),
         element("thead", {}, element("tr", {}, ...head.map((text) => element("th", {scope: "col", text})))),
         element("tbody", {}, ...rows.filter((_, index) => index % step === 0).map((row) => element("tr", {}, ...row.map((value) => element("td", {class: typeof value === "string" ? "text" : "", text: typeof value === "number" ? number(value) : value ?? ""})))))));
     }
     toggle() { this.table.hidden = !this.table.hidden; this.tableButton.setAttribute("aria-expanded", String(!this.table.hidden)); if (!this.table.hidden) this.fill(); }
 
-    // pointer and keys
-    near(event) {
-      const box = this.plot.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
-      let best = -1, least = 30 ** 2;
-      this.drawing.points.forEach((point, index) => { const up = point.one.kind === "bar" ? Math.max(0, point.y - y) : point.y - y, far = (point.x - x) ** 2 + up ** 2; if (far < least) [best, least] = [index, far]; });
-      return best;
-    }
-    point(index) {
-      this.current = index;
-      this.tip.hidden = index < 0;
-      if (this.ring) { this.ring.remove(); this.ring = null; }
-      if (index < 0) return;
-      const {one, at: row, x, y} = this.drawing.points[index];
-      this.ring = Figures.svg("circle", {cx: x, cy: y, r: 7, fill: "none", stroke: this.drawing.colors.text, "stroke-width": 2});
-      this.drawing.ground.append(this.ring);
-      const parts = [one.runs ? one.runs[row] : one.name];
-      if (one.labels && one.labels[row] && one.labels[row] !== parts[0]) parts.push(one.labels[row]);
-      const y2 = one.axis === "y2" ? this.figure.y2 : this.figure.y;
-      if (one.kind === "heat") parts.push(`${this.figure.shade || "value"}: ${number(one.values[row])}`);
-      if (one.kind === "lanes") parts.push(`${number(one.x_low[row])} to ${number(one.x_high[row])} s`);
-      else parts.push(`${this.figure.x.label}: ${number(one.x[row])}`, `${y2.label}: ${number(one.y[row])}`);
-      if (this.target()) parts.push("click or Enter shows more");
-      this.tip.textContent = parts.join("\n");
-      this.tip.style.left = `${Math.max(0, Math.min(x + 12, this.width - 240))}px`;
-      this.tip.style.top = `${Math.max(0, y > 120 ? y - 100 : y + 14)}px`;
-    }
-    target() {
-      if (this.current < 0) return null;
-      const {one, at: row} = this.drawing.points[this.current], ids = this.found.ids;
-      if (one.runs && ids[one.runs[row]]) return () => Details.run(ids[one.runs[row]]);
+    zoomTo(range) { if (Figures.isTime(this.figure)) { setZoom(range); keep(); } else { this.zoom = range; this.draw(); } }
+    /* What shows more of a point: its run, its failed requests, its request. */
+    behind(one, row) {
+      const ids = this.found.ids, show = (action) => () => action().catch(fault);
+      if (one.runs && ids[one.runs[row]]) return show(() => Details.run(ids[one.runs[row]]));
       const run = state.runs.length === 1 ? state.runs[0] : ids[one.name];
-      if (run && this.name === "failures_over_time" && one.x_low) return () => Details.failures(run, one.name === "other" ? "" : one.name, one.x_low[row], one.x_high[row]);
-      if (run && one.rows && one.rows.length) return () => Details.request(run, one.rows[row]);
-      if (run && ids[one.name]) return () => Details.run(run);
+      if (run && this.name === "failures_over_time" && one.x_low) return show(() => Details.failures(run, one.name === "other" ? "" : one.name, one.x_low[row], one.x_high[row]));
+      if (run && one.rows && one.rows.length) return show(() => Details.request(run, one.rows[row]));
+      if (run && ids[one.name]) return show(() => Details.run(run));
       return null;
-    }
-    open() { const target = this.target(); if (target) target().catch(fault); }
-    zoomTo(range) { if (isTime(this.figure)) { setZoom(range); keep(); } else { this.zoom = range; this.draw(); } }
-    listen() {
-      let from = null, shade = null;
-      const x = (event) => Math.min(this.drawing.right, Math.max(this.drawing.left, event.clientX - this.plot.getBoundingClientRect().left));
-      this.plot.addEventListener("pointerdown", (event) => { if (event.button === 0 && this.drawing) { from = x(event); this.plot.setPointerCapture(event.pointerId); } });
-      this.plot.addEventListener("pointermove", (event) => {
-        if (!this.drawing) return;
-        if (from === null) { this.point(this.near(event)); return; }
-        const to = x(event);
-        if (Math.abs(to - from) < 5) return;
-        if (!shade) { shade = Figures.svg("rect", {y: this.drawing.top, height: this.drawing.bottom - this.drawing.top, fill: this.drawing.colors.soft, "fill-opacity": 0.25}); this.drawing.svg.append(shade); }
-        shade.setAttribute("x", Math.min(from, to));
-        shade.setAttribute("width", Math.abs(to - from));
-      });
-      const end = (event) => {
-        if (from === null) return;
-        const to = x(event), begin = from;
-        from = null;
-        if (shade) { shade.remove(); shade = null; }
-        if (event.type === "pointercancel") return;
-        if (Math.abs(to - begin) >= 5) this.zoomTo([begin, to].sort((a, b) => a - b).map((pixel) => this.drawing.x.value(pixel)));
-        else { this.point(this.near(event)); this.open(); }
-      };
-      this.plot.addEventListener("pointerup", end);
-      this.plot.addEventListener("pointercancel", end);
-      this.plot.addEventListener("pointerleave", () => { if (from === null && document.activeElement !== this.plot) this.point(-1); });
-      this.plot.addEventListener("blur", () => this.point(-1));
-      this.plot.addEventListener("keydown", (event) => {
-        const points = this.drawing.points, now = this.current < 0 ? null : points[this.current];
-        const jump = (step) => { if (points.length) this.point(now === null ? 0 : (this.current + step + points.length) % points.length); };
-        const other = (step) => {
-          if (!points.length) return;
-          const names = [...new Set(points.map((point) => point.one.name))], name = names[(names.indexOf(now ? now.one.name : names[0]) + step + names.length) % names.length];
-          this.point(points.findIndex((point) => point.one.name === name));
-        };
-        const keys = {ArrowRight: () => jump(1), ArrowLeft: () => jump(-1), ArrowDown: () => other(1), ArrowUp: () => other(-1), Enter: () => this.open(), Escape: () => this.zoomTo(null)};
-        if (event.target === this.plot && keys[event.key]) { event.preventDefault(); keys[event.key](); }
-      });
     }
   }
 
@@ -334,11 +268,8 @@
   };
 
   // ---- objectives
-  function most(tag) { return limitOf(tag).most; }
-  function limitOf(tag) {
-    const values = choices.ranges?.[tag];
-    return values || {least: 0, most: 1000};
-  }
+  /* The highest value of a metric in the chosen runs. */
+  function most(tag) { return choices.ranges?.[tag]?.most ?? 1000; }
   function showLimits() {
     at("limits").replaceChildren(...state.limits.map((each, index) => {
       const id = `limit-${index}`, tags = choices.metrics.filter((metric) => metric.stats.includes("p99")).map((metric) => metric.tag);
