@@ -318,7 +318,7 @@ def test_two_runs_share_a_cluster_and_a_third_is_refused(aiperf: Program, simula
 @pytest.mark.long
 def test_an_interrupt_while_sites_start_ends_them(aiperf: Program, simulator: Simulator, cluster: Cluster) -> None:
     started = aiperf.start(*words(simulator, *LOAD, *sites(cluster)))
-    wait_for(lambda: any("aiperf_engine_ray" in command for command in started.processes().values()))
+    wait_for(lambda: any("engine_process" in command for command in started.processes().values()))
     started.interrupt()
     done = started.end()
     assert done.code == 130 and started.survivors() == []

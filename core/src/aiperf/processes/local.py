@@ -55,6 +55,20 @@ def end_with_parent(pipe: int = 0) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def end_without_reader(replies: int) -> None:
+    """Wait until nobody reads the pipe *replies* any more; then kill this process, and the group that it leads.
+
+    For a thread of a process whose calls may never return.  No signal of the pipe, as in :func:`end_with_parent`: it comes with
+    each reply that is read, too.
+    """
+    gone = select.poll()
+    gone.register(replies, 0)
+    gone.poll()
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 _MODULE = (sys.executable, "-P", "-m")
 
 

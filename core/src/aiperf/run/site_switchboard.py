@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from aiperf.processes import control
-from aiperf.registry.third_party import blamed, made
+from aiperf.registry.third_party import blamed, load, made
+from aiperf.sdk.engine import SiteEngine
 from aiperf.sdk.plan import Plan, RunClock
+from aiperf.sites.engine_apart import EngineApart
 from aiperf.sites.remote import RemoteSites
 
 _MODULE = "aiperf.run.site_process"
@@ -41,7 +43,15 @@ def started(plan: Plan, clock: RunClock, journal: Path, log_file: Path) -> Remot
     Raises:
         AiperfError: The engine can't start one.
     """
-    engine = plan.plugins.engine
-    assert engine is not None, "only an engine has sites"
-    with blamed(engine, "can't start a site"):
-        return RemoteSites(plan, made(engine, plan.plugins.options_of(engine)), clock, journal, log_file, _MODULE)
+    ref = plan.plugins.engine
+    assert ref is not None, "only an engine has sites"
+    plugin: type[SiteEngine] = load(ref)
+    if plugin.own_process:
+        apart = EngineApart(ref, plan.plugins.options.get(ref.key), log_file.with_name("engine.log"))
+        try:
+            return RemoteSites(plan, apart, clock, journal, log_file, _MODULE)
+        except BaseException:  # a signal's, too
+            apart.close()
+            raise
+    with blamed(ref, "can't start a site"):
+        return RemoteSites(plan, made(ref, plan.plugins.options_of(ref)), clock, journal, log_file, _MODULE)

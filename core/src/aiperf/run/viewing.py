@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TypeAlias
 import msgspec
 
 from aiperf.cores import ask_for_short_slices, work_apart
-from aiperf.processes.local import ignore_endings, send_reply
+from aiperf.processes.local import end_without_reader, ignore_endings, send_reply
 from aiperf.registry.imports import leave
 from aiperf.registry.third_party import load, why
 from aiperf.sdk.descriptor import PluginRef
@@ -144,19 +143,6 @@ def _take_place(*, display: bool) -> None:
         os.nice(_BEFORE_LOAD_NICE)
 
 
-def _end_with_run(replies: int) -> None:
-    """Kill this process, and the group that it leads, once nobody reads its replies.
-
-    Not by a signal of the pipe, as :func:`aiperf.processes.local.end_with_parent` does: that comes with each read reply, too.
-    """
-    gone = select.poll()
-    gone.register(replies, 0)
-    gone.poll()
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def _first_line() -> bytes:
     """The first message, and no byte behind it; empty where there is none."""
     line = b""
@@ -171,7 +157,7 @@ def main(arguments: list[str]) -> int:
     first = _first_line()
     opened = msgspec.json.decode(first, type=Opened) if first else None
     _take_place(display=opened is None or opened.display)
-    threading.Thread(target=_end_with_run, args=[replies], daemon=True).start()
+    threading.Thread(target=end_without_reader, args=[replies], daemon=True).start()
     lock = threading.Lock()
 
     def answer(message: Reply) -> None:

@@ -102,6 +102,13 @@ class ShardEngine(RunEngine[OptionsT]):
 class SiteEngine(RunEngine[OptionsT]):
     """Starts sites.  The manifest's capability ``sites: true`` says that it is one."""
 
+    own_process: ClassVar[bool] = False
+    """Whether its code runs in a process of its own beside the run, because a library of it may end that process or never
+    return.  Such an engine imports the library where it uses it: its module is imported in the run's process, too, where
+    :meth:`names` is called.  The other methods are called in its own process: :meth:`host` and :meth:`address` in the main
+    thread, :meth:`start` in a thread for each command, where it may wait, and where the methods of its :class:`Shard` follow;
+    an error of these is a line of the site's log.  A site ends with that process."""
+
     def names(self) -> Sequence[str]:
         """What each site is called in messages and results, from its options alone; each name once.
 
@@ -111,7 +118,7 @@ class SiteEngine(RunEngine[OptionsT]):
         raise NotImplementedError(f"{type(self).__name__} must define names()")
 
     def host(self) -> str:
-        """The IP address of this machine where the run listens for its sites; asked once, before any site is started.
+        """The IP address of this machine where the run listens for its sites; asked before any site is started.
 
         The default, loopback, is for engines that forward a connection.  With another one, whoever reaches the port can
         connect, and is turned away without a key of the run.
@@ -124,7 +131,8 @@ class SiteEngine(RunEngine[OptionsT]):
     def address(self, index: int, port: int) -> str:
         """Where a program of the site reaches *port* of :meth:`host`: ``tcp://HOST:PORT`` or ``ipc://PATH``.
 
-        The default is for sites that reach that address themselves.  What passes there is encrypted by the run.
+        The default is for sites that reach that address themselves; it asks :meth:`host` again.  What passes there is encrypted
+        by the run.
         """
         host = self.host()
         return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aiperf_testing.definitions import DefinitionContract
     from aiperf_testing.drivers import DriverContract
     from aiperf_testing.endpoints import EndpointContract
-    from aiperf_testing.engines import ShardEngineContract, SiteEngineContract
+    from aiperf_testing.engines import ShardEngineContract, SiteEngineContract, site_engine
     from aiperf_testing.exporters import BatchExporterContract, DatasetExporterContract
     from aiperf_testing.graders import GradedAnswer, GraderContract
     from aiperf_testing.hooks import HooksContract
@@ -66,7 +66,7 @@ _WHERE = {
     "definitions": ("DefinitionContract",),
     "drivers": ("DriverContract",),
     "endpoints": ("EndpointContract",),
-    "engines": ("ShardEngineContract", "SiteEngineContract"),
+    "engines": ("ShardEngineContract", "SiteEngineContract", "site_engine"),
     "exporters": (
         "BatchExporterContract",
         "DatasetExporterContract",
@@ -188,6 +188,7 @@ __all__ = [
     "sample_study",
     "sample_summary",
     "scored",
+    "site_engine",
     "write_subjects",
 ]
 

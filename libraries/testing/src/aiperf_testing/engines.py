@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
 import socket
 import sys
 import tempfile
@@ -16,7 +17,10 @@ from typing import Any, ClassVar
 import pytest
 from aiperf.processes import control
 from aiperf.processes.local import module_command
+from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart, SiteEngine, SiteStart
+from aiperf.sdk.options import EncodedOptions
+from aiperf.sites.engine_apart import EngineApart
 
 from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
@@ -147,7 +151,7 @@ class SiteEngineContract:
 
     @pytest.fixture
     def bench(self, tmp_path: Path) -> Iterator[SiteBench]:
-        bench = SiteBench(type(self).engine(type(self).options), tmp_path)
+        bench = SiteBench(site_engine(type(self).engine, type(self).options, tmp_path / "engine.log"), tmp_path)
         try:
             yield bench
         finally:
@@ -218,6 +222,29 @@ class SiteEngineContract:
         assert again.poll() is None, unlike(again.poll(), None, "start may be called again for a site whose command has ended")
         again.let_go()
         assert again.wait(_PATIENCE_S) == 0, "the command that was started again did not end with 0 when it was let go"
+
+    def test_a_site_ends_with_the_process_of_its_engine(self, bench: SiteBench, tmp_path: Path) -> None:
+        if not isinstance(bench.engine, EngineApart):
+            pytest.skip("it has no process of its own")
+        ended = tmp_path / "ended"
+        site = bench.start(0, f"{_SITE}; open({str(ended)!r}, 'x')")
+        bench.await_input()
+        pid = bench.engine.pid
+        assert site.poll() is None and pid is not None, "the engine's process, or the command that it started, ended by itself"
+        os.kill(pid, signal.SIGKILL)
+        assert site.wait(_PATIENCE_S) == 1, "the run must notice that the engine's process has ended"
+        until = time.monotonic() + _PATIENCE_S
+        while not ended.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert ended.exists(), "a command outlived its engine's process: its standard input must end with that"
+
+
+def site_engine(engine: type[SiteEngine], options: Any, log: Path) -> SiteEngine:
+    """The engine as a run has it: in a process of its own where it says so, which prints into *log*."""
+    if not engine.own_process:
+        return engine(options)
+    ref = PluginRef("engines", engine.__name__.lower(), f"{engine.__module__}:{engine.__qualname__}", "", "")
+    return EngineApart(ref, None if options is None else EncodedOptions.of(options), log)
 
 
 class SiteBench:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from aiperf import AiperfError, ConfigError, Shard, SiteStart
-from aiperf.testing import SiteEngineContract
+from aiperf import AiperfError, ConfigError, Shard, SiteEngine, SiteStart
+from aiperf.testing import SiteEngineContract, site_engine
 from aiperf_engine_ray import Ray
 from aiperf_engine_ray.options import RayOptions
 
@@ -24,15 +24,15 @@ class TestRayKeepsTheContract(SiteEngineContract):
     options = RayOptions(sites=2)
 
 
-Begin = Callable[..., tuple[Ray, Shard]]
+Begin = Callable[..., tuple[SiteEngine, Shard]]
 
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Begin]:
-    engines: list[Ray] = []
+    engines: list[SiteEngine] = []
 
-    def begin(code: str = "", *, workers: int = 2, **options: int) -> tuple[Ray, Shard]:
-        engine = Ray(RayOptions(**{"sites": 3, **options}))  # type: ignore[arg-type]
+    def begin(code: str = "", *, workers: int = 2) -> tuple[SiteEngine, Shard]:
+        engine = site_engine(Ray, RayOptions(sites=3), tmp_path / "engine.log")
         engines.append(engine)
         start = SiteStart(1, ("-c", code), b"in\n", tmp_path / "log", engine.address(1, 9), 9, workers, 1)
         return engine, engine.start(start)
@@ -125,28 +125,30 @@ This process on node 10.0.0.7 was started with:
     (OTHER, "the Ray cluster auto has Ray 2.55.0 and Python 3.11.7, and this machine Ray 2.60.0 and Python 3.12.1"),
     ("Could not find\nany Ray instance.", "the Ray cluster auto can't be reached: Could not find any Ray instance"),
 ])  # fmt: skip
-def test_a_cluster_that_cannot_be_used_is_refused(monkeypatch: pytest.MonkeyPatch, error: str, said: str) -> None:
+def test_a_cluster_that_cannot_be_used_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str, said: str
+) -> None:
     monkeypatch.setenv("FAKE_RAY_REFUSES", error)
     with pytest.raises(AiperfError) as caught:
-        Ray(RayOptions(sites=1)).host()
+        site_engine(Ray, RayOptions(sites=1), tmp_path / "engine.log").host()
     assert caught.value.message == said
 
 
-def test_an_address_where_nobody_listens_is_said_at_once() -> None:
+def test_an_address_where_nobody_listens_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(AiperfError, match=r"the Ray cluster 127\.0\.0\.2:9 can't be reached: .*refused"):
-        Ray(RayOptions(sites=1, address="127.0.0.2:9")).host()
+        site_engine(Ray, RayOptions(sites=1, address="127.0.0.2:9"), tmp_path / "engine.log").host()
 
 
 def test_a_missing_ray_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ray.py").write_text("raise ModuleNotFoundError(\"No module named 'ray'\")")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(AiperfError, match="the Ray cluster auto can't be used: No module named 'ray'"):
-        Ray(RayOptions(sites=1)).host()
+        site_engine(Ray, RayOptions(sites=1), tmp_path / "engine.log").host()
 
 
-def test_sites_are_lost_with_the_process_that_is_connected_to_ray(begin: Begin, tmp_path: Path) -> None:
+def test_sites_are_lost_with_the_process_of_the_driver(begin: Begin, tmp_path: Path) -> None:
     engine, site = begin("import os; os.kill(os.getppid(), 9)")
     assert site.wait(60.0) == 1
-    assert (tmp_path / "log").read_text().endswith("the process that is connected to Ray was killed by SIGKILL\n")
+    assert (tmp_path / "log").read_text().endswith("the process of the plugin engines:ray was killed by SIGKILL\n")
     site.kill()
     engine.close()

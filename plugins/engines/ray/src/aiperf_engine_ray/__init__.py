@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+import socket
+import sys
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
 
 from aiperf import AiperfError, ConfigError, Shard, SiteEngine, SiteStart
-from aiperf.parts.processes import SideProcess, fate
 
-from aiperf_engine_ray.messages import Connect, Connected, EndSite, StartSite, decode_reply
 from aiperf_engine_ray.options import RayOptions
 
-_CONNECT_S, _KILL_S, _END_S, _LOOK_S = 30.0, 2.0, 5.0, 0.1
+_REACH_S = 5.0
 
 
 class Ray(SiteEngine[RayOptions]):
-    """What speaks to Ray is a process of its own: Ray ends its driver where it loses the cluster, and the run must go on."""
+    """Ray ends its driver where it loses the cluster, and the run must go on: the driver has a process of its own."""
+
+    own_process = True
 
     def __init__(self, options: RayOptions) -> None:
         super().__init__(options)
-        self._link: SideProcess | None = None
-        self._connected = Connected()
-        self._codes: dict[int, int] = {}
-        self._logs: list[Path] = []
+        self._lock = Lock()
+        self._group: Any = None
 
     def names(self) -> Sequence[str]:
         if self.options.sites is None:
@@ -36,89 +38,116 @@ class Ray(SiteEngine[RayOptions]):
         return [f"ray-{index}" for index in range(self.options.sites)]
 
     def host(self) -> str:
-        if self._link is None:
-            self._link = SideProcess("aiperf_engine_ray.link", log=Path(os.devnull), secrets=True)
-            self._link.send(Connect(self.options.address, self.options.sites or 1, self.options.wait_s))
-            until_s = time.monotonic() + _CONNECT_S
-            while self._connected == Connected() and not self._link.ended_replies and time.monotonic() < until_s:
-                self._receive(_LOOK_S)
-            if not self._connected.host:
-                late = f"did not answer within {_CONNECT_S:g} s", "see whether it runs: ray status"
-                why, hint = self._connected.refusal if self._connected.refusal[0] else late
-                self._end(0.0)
-                raise AiperfError(f"the Ray cluster {self.options.address} {why}", hint)
-        return self._connected.host
+        # Ray 2.60 can't be imported where this package is, but not the library of ROCm: it expects an ImportError.
+        sys.modules["amdsmi"] = None  # type: ignore[assignment]
+        # Ray adds the directory of the program and the working directory to the module paths of its actors.
+        os.chdir("/")
+        sys.argv = [""]
+        host, _, port = self.options.address.rpartition(":")
+        cluster = f"the Ray cluster {self.options.address}"
+        try:
+            import ray
 
-    def start(self, start: SiteStart) -> RaySite:
-        self.host()
-        number, cpus = len(self._logs), start.workers + start.reducers
-        self._logs.append(start.log)
-        self.send(StartSite(number, start.index, start.words, start.input, str(start.log.absolute()), cpus))
-        return RaySite(self, number)
+            if host not in ("", "localhost", "127.0.0.1"):  # Ray takes these for this machine's address in the cluster
+                socket.create_connection((host.strip("[]"), int(port)), _REACH_S).close()
+            if not ray.is_initialized():
+                ray.init(address=self.options.address, log_to_driver=False, logging_level="CRITICAL")
+            return str(ray.util.get_node_ip_address())
+        except ImportError as error:
+            raise AiperfError(f"{cluster} can't be used: {error}", "install Ray: pip install 'aiperf-suite[ray]'") from error
+        except Exception as error:
+            versions = re.findall(r"Ray: (\S+)\s+Python: (\S+)", str(error))
+            if len(versions) == 2:
+                theirs, ours = (f"Ray {found[0]} and Python {found[1]}" for found in versions)
+                raise AiperfError(f"{cluster} has {theirs}, and this machine {ours}", "install the same versions") from error
+            raise AiperfError(f"{cluster} can't be reached: {_sentence(error)}", "see whether it runs: ray status") from error
 
-    def send(self, order: StartSite | EndSite) -> None:
-        if self._link is not None:
-            self._link.send(order)
+    def start(self, start: SiteStart) -> Shard:
+        import ray
+        from nacl.public import PublicKey, SealedBox
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    def code(self, number: int, wait_s: float = 0.0) -> int | None:
-        """The exit code of a command, None while it runs; waits up to *wait_s* for it."""
-        until_s = time.monotonic() + wait_s
-        self._receive(0.0)
-        if self._link is None:
-            self.give_up(number)
-        while number not in self._codes and (left_s := until_s - time.monotonic()) > 0:
-            self._receive(min(left_s, _LOOK_S))
-        return self._codes.get(number)
+        from aiperf_engine_ray.actor import SiteActor
 
-    def give_up(self, number: int) -> None:
-        """Nothing is heard of the command any more."""
-        self._codes.setdefault(number, 1)
+        cpus = start.workers + start.reducers
+        place = PlacementGroupSchedulingStrategy(self._placed(cpus), placement_group_bundle_index=start.index)
+        actor = ray.remote(SiteActor).options(num_cpus=cpus, scheduling_strategy=place).remote()
+        with _told():
+            node, key = ray.get(actor.where.remote())
+            with start.log.open("a") as log:
+                log.write(f"at the node {node}\n")
+            ray.get(actor.start.remote(start.words, SealedBox(PublicKey(key)).encrypt(start.input)))
+        return RaySite(actor, start)
 
-    def close(self) -> None:
-        self._end(_END_S)
+    def _placed(self, cpus: int) -> Any:
+        """The processors of all sites, on as many nodes as there are."""
+        import ray
+        from ray.util.placement_group import placement_group
 
-    def _end(self, patience_s: float) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            link.end(patience_s)
-            link.close()
-
-    def _receive(self, wait_s: float) -> None:
-        if self._link is None:
-            return
-        _ = self._link.backlogged  # what did not fit into the pipe follows
-        for reply in map(decode_reply, self._link.receive(wait_s)):
-            if isinstance(reply, Connected):
-                self._connected = reply
-            else:
-                self._codes.setdefault(reply.number, reply.code)
-        if self._link.ended_replies:
-            for number in {*range(len(self._logs))} - {*self._codes}:
-                with self._logs[number].open("a") as log:
-                    log.write(f"the process that is connected to Ray {fate(self._link.wait(_LOOK_S))}\n")
-                self.give_up(number)
+        with self._lock:
+            self._group = self._group or placement_group([{"CPU": cpus}] * len(self.names()), strategy="SPREAD")
+        if self._group.wait(self.options.wait_s):
+            return self._group
+        free, has = (round(resources.get("CPU", 0)) for resources in (ray.available_resources(), ray.cluster_resources()))
+        nodes = sum(node["Alive"] for node in ray.nodes())
+        raise AiperfError(
+            f"the cluster has no room for {self.options.sites} sites of {cpus} CPUs: {free} of {has} are free on {nodes} nodes",
+            "use fewer --ray-sites or --workers, or a longer --ray-wait",
+        )
 
 
 class RaySite(Shard):
     """The command of a site."""
 
-    def __init__(self, engine: Ray, number: int) -> None:
-        self._engine, self._number = engine, number
+    def __init__(self, actor: Any, start: SiteStart) -> None:
+        self._actor, self._log, self._offset = actor, start.log, 0
 
     def poll(self) -> int | None:
-        return self._engine.code(self._number)
+        return self.wait(0.0)
 
     def wait(self, seconds: float) -> int | None:
-        return self._engine.code(self._number, seconds)
+        import ray
+
+        with _told():
+            try:
+                said, code = ray.get(self._actor.look.remote(self._offset, seconds))
+            except ray.exceptions.ActorUnavailableError:  # a broken connection, or a dead node: Ray finds out which
+                time.sleep(seconds)
+                return None
+        with self._log.open("ab") as log:
+            log.write(said)
+        self._offset += len(said)
+        return None if code is None else int(code)
 
     def let_go(self) -> None:
-        self._engine.send(EndSite(self._number, kill=False))
+        self._actor.end.remote(False)
 
     def kill(self) -> None:
-        if self.poll() is None:
-            self._engine.send(EndSite(self._number, kill=True))
-            if self.wait(_KILL_S) is None:  # its node is gone, or can't be reached
-                self._engine.give_up(self._number)
+        import ray
+
+        with _told():
+            ray.get(self._actor.end.remote(True))
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn an error of Ray's into a sentence."""
+    import ray
+
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        raise AiperfError(_sentence(error)) from error
+
+
+def _sentence(error: Exception) -> str:
+    """What an error says, in one line; of a dead actor without the numbers that Ray has for it."""
+    if "its node has died" in str(error):
+        return "its node has died"
+    if (missing := re.search(r"ip=([^,]+),.*No module named '(\w+)", str(error), re.DOTALL)) is not None:
+        package = missing[2].replace("_", "-")
+        return f"the node {missing[1]} has no {package}: install the same packages there"
+    return " ".join(re.sub(r"\n\s+\w+: \S+|\x1b\[\d+m", "", str(error)).split()).removesuffix(".")
 
 
 __all__ = ["Ray"]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import ray
 from aiperf import LocalProcess
 from nacl.public import PrivateKey, SealedBox
-
-_LOOK_S = 0.5
 
 
 class SiteActor:
@@ -19,8 +18,6 @@ class SiteActor:
 
     def __init__(self) -> None:
         self._key = PrivateKey.generate()
-        self._directory = tempfile.TemporaryDirectory(prefix="aiperf-ray-")
-        self._log = Path(self._directory.name) / "log"
 
     def where(self) -> tuple[str, bytes]:
         """The address of the node, and the public key for the envelope."""
@@ -28,13 +25,15 @@ class SiteActor:
 
     def start(self, words: Sequence[str], sealed: bytes) -> None:
         """Start the command: *words* behind this node's interpreter.  *sealed*: its input."""
-        self._process = LocalProcess([sys.executable, *words], self._log, sends=True)
+        with NamedTemporaryFile(prefix="aiperf-ray-") as log:  # its name goes at once: it can't be left behind
+            self._process = LocalProcess([sys.executable, *words], Path(log.name), sends=True)
+            self._log = os.dup(log.fileno())
         self._process.give(SealedBox(self._key).decrypt(sealed))
 
-    def look(self, offset: int) -> tuple[bytes, int | None]:
+    def look(self, offset: int, seconds: float) -> tuple[bytes, int | None]:
         """What the command has said from *offset* on, and its exit code, None while it runs; waits for that a while."""
-        code = self._process.wait(_LOOK_S)
-        return self._log.read_bytes()[offset:], code
+        code = self._process.wait(seconds)
+        return os.pread(self._log, max(0, os.fstat(self._log).st_size - offset), offset), code
 
     def end(self, kill: bool) -> None:
         """Close the standard input of the command, or *kill* it."""
@@ -42,6 +41,3 @@ class SiteActor:
             self._process.kill()
         else:
             self._process.let_go()
-
-    def close(self) -> None:
-        self._directory.cleanup()

@@ -17,17 +17,22 @@ def nodes() -> list[dict[str, Any]]:
     return [{"Alive": True}, {"Alive": True}, {"Alive": False}]
 
 
+_connected: list[str] = []
+
+
+def is_initialized() -> bool:
+    return bool(_connected)
+
+
 def init(*, address: str, log_to_driver: bool, logging_level: str) -> None:
+    assert not _connected, "Ray refuses a second connection"
     if said := os.environ.get("FAKE_RAY_REFUSES"):
         raise RuntimeError(said)
+    _connected.append(address)
 
 
 def get(ref: Future[Any]) -> Any:
     return ref.result()
-
-
-def kill(actor: "_Actor") -> None:
-    actor.pool.shutdown(wait=False)
 
 
 class _Method:
@@ -69,4 +74,4 @@ class remote:  # noqa: N801
         return _Actor(self._kind())
 
 
-__all__ = ["available_resources", "cluster_resources", "exceptions", "get", "init", "kill", "nodes", "remote", "util"]
+__all__ = ["available_resources", "cluster_resources", "exceptions", "get", "init", "is_initialized", "nodes", "remote", "util"]

@@ -1,4 +1,8 @@
-class RayActorError(Exception):
+class RayError(Exception):
+    pass
+
+
+class RayActorError(RayError):
     pass
 
 
