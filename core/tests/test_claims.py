@@ -106,6 +106,38 @@ def test_each_number_is_sent_once_and_sites_end_together(
     assert all(site.waited_s <= 25 * way_s + 0.15 for site in sites)  # once all are dealt, for what others have
 
 
+def test_a_worker_that_wants_a_number_gets_one_while_another_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(site_stocks, "time", clock)
+    phase = PhasePlan("profiling", "profiling", 0, "lanes", concurrency=6)
+    shared, outbox = Shared(1, several=True, claims=True), list[Claim | Given]()
+    fds = shared.claims(phase)
+    stocks, pools = Stocks([phase], [fds], outbox.append, lanes={0}, sites=3), Pools([phase], 3)
+    assert [(each.counter, each.want, each.least) for each in outbox] == [(ARRIVALS, 128, 2), (SESSIONS, 2, 1)]
+    blocks = fds.stocks[SESSIONS], fds.positions[SESSIONS], Blocks(fds.blocks, SESSIONS)
+    keeping, wanting = (ClaimedCounter(*blocks, None) for _ in range(2))  # type: ignore[arg-type]
+
+    def look() -> None:
+        clock.now_s += 0.2
+        stocks.look()
+        for said in (claimed := [each for each in outbox if isinstance(each, Claim)]):
+            for _, answer in pools.claim(0, said):
+                stocks.handle(answer)
+        del outbox[: len(claimed)]
+
+    look()
+    assert keeping.ready()
+    for number in range(8):  # seldom, as trees that last for long
+        tries = 0
+        while not wanting.ready():
+            look()
+            assert (tries := tries + 1) < 3, "the number of the next tree does not come"
+        assert wanting.next() == number
+        for _ in range(30):
+            look()
+    shared.close()
+
+
 def test_fewer_numbers_than_sites_end_every_site(monkeypatch: pytest.MonkeyPatch) -> None:
     sites = play(2, [10.0, 10.0, 10.0], 0.02, monkeypatch)
     assert sorted(n for site in sites for n in site.sent) == [0, 1]

@@ -61,13 +61,20 @@ def shares(limit: int, sites: int) -> tuple[int, ...]:
 
 
 def part_of(plan: Plan, site: int) -> Plan:
-    """A site's part of the plan: its share of each limit, and no plugin that works beside the load or writes results."""
+    """A site's part of the plan: its share of each limit, and no plugin that works beside the load or writes results.
+
+    Of lanes it has the number of all: they belong to workers by their numbers.
+    """
     count = len(plan.run.sites)
+
+    def part(limit: int | None, *, lanes: bool | None = False) -> int | None:
+        return limit if limit is None or lanes else shares(limit, count)[site]
+
     phases = tuple(
         replace(
             phase,
-            concurrency=None if phase.concurrency is None else shares(phase.concurrency, count)[site],
-            prefill_concurrency=None if phase.prefill_concurrency is None else shares(phase.prefill_concurrency, count)[site],
+            concurrency=part(phase.concurrency, lanes=plan.plugins.fact("drivers", phase.driver, "lanes")),
+            prefill_concurrency=part(phase.prefill_concurrency),
         )
         for phase in plan.load.phases
     )

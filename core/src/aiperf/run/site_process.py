@@ -26,6 +26,8 @@ from aiperf import __version__
 from aiperf.errors import AiperfError
 from aiperf.processes import control, local, open_files
 from aiperf.processes.usage import UsageReader
+from aiperf.run import site_notes
+from aiperf.run.site_notes import SiteNotes
 from aiperf.run.site_stocks import LOOK_S, Stocks
 from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, RunEnd, columns_path, save_run
@@ -77,6 +79,7 @@ class SiteProcess:
         self._ticked_s = 0.0
         self._columns: messages.Columns | None = None
         self._files, self._finishing = SiteFiles(directory), False
+        self._notes: SiteNotes | None = None  # None where other sites need none
         self._usage, self._usage_s = UsageReader(), 0.0
         self.over = False
 
@@ -88,7 +91,7 @@ class SiteProcess:
         self._board.wake(poller)
         self._line.send(messages.SiteUp(__version__))
         while not self.over:
-            ready = dict(poller.poll(round((LOOK_S if self._stocks is not None and self._stocks.active else _TICK_S) * 1000)))
+            ready = dict(poller.poll(round(self._rest_s * 1000)))
             if 0 in ready and not os.read(0, 4096):
                 return
             while not self.over and (message := self._line.receive()) is not None:
@@ -97,7 +100,15 @@ class SiteProcess:
                 self._pass_on(said)
             if self._stocks is not None:
                 self._stocks.look()
+            self._tell_notes()
             self._tick()
+
+    @property
+    def _rest_s(self) -> float:
+        """Longest time to the next look at what workers draw and tell."""
+        if self._notes is not None and self._loaded:
+            return site_notes.LOOK_S
+        return LOOK_S if self._stocks is not None and self._stocks.active else _TICK_S
 
     def _tick(self) -> None:
         now_s = time.monotonic()
@@ -137,6 +148,8 @@ class SiteProcess:
             case messages.FileWanted():
                 with contextlib.suppress(FileNotFoundError):
                     self._line.send(self._files.part(message))
+            case messages.Notes(told) if self._shared is not None:
+                self._shared.take_notes(told)
             case messages.Block() | messages.GiveBack() if self._stocks is not None:
                 self._stocks.handle(message)
             case messages.ToChild(role, index, body):
@@ -210,7 +223,10 @@ class SiteProcess:
         self._shared.begin(self._plan, self._order.workers[0])
         phases = self._plan.load.phases
         if len(self._plan.run.sites) > 1:
-            self._stocks = Stocks(phases, [self._shared.claims(phase) for phase in phases], self._line.send)
+            lanes = {phase.index for phase in phases if self._plan.plugins.fact("drivers", phase.driver, "lanes")}
+            claims = [self._shared.claims(phase) for phase in phases]
+            self._stocks = Stocks(phases, claims, self._line.send, lanes, len(self._plan.run.sites))
+            self._notes = SiteNotes(self._shared, self._order.workers, self._line.send) if lanes else None
         for worker, number in self._order.requests.items():
             self._shared.number_from(worker, number)
         self._line.send(messages.Supplied())
@@ -267,8 +283,13 @@ class SiteProcess:
                 return
             self._tell_columns()  # whole by now, and told before
         elif isinstance(message, control.PhaseEnded):
+            self._tell_notes()  # those of this phase are there when the next one begins
             self._loaded.discard(message.index)
         self._line.send(messages.FromChild(control.encode(message)))
+
+    def _tell_notes(self) -> None:
+        if self._notes is not None and self._loaded:
+            self._notes.tell()
 
     def _tell_columns(self) -> None:
         columns = self._files.told(self._requests())

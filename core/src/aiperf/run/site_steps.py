@@ -38,9 +38,6 @@ def supply(
         AiperfError: A site can't take part, or nothing was heard for too long.
     """
     for phase in plan.load.phases:
-        if plan.plugins.fact("drivers", phase.driver, "lanes"):
-            why = "its workers tell each other in memory where they are"
-            raise AiperfError(f"the driver {phase.driver!r} can't run at sites: {why}", "run it without --engine")
         for limit in (phase.concurrency, phase.prefill_concurrency):
             if limit is not None and limit < len(plan.run.sites):
                 what = f"the limit {limit} of phase {phase.name} can't be divided among {len(plan.run.sites)} sites"

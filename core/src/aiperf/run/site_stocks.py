@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
-from aiperf.sdk.driver import ARRIVALS, SESSIONS
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sites.messages import Block, Claim, GiveBack, Given
 from aiperf.worker.claims import WITHOUT_END, Blocks
@@ -17,8 +16,9 @@ LOOK_S = 0.02
 """Between two looks at the stock while numbers are drawn."""
 _STOCK_S = 0.5
 """A block lasts for so long, and for the way there and back."""
-_AHEAD = 64
-"""Numbers that are claimed before the phase, for each of its slots: the server may answer at once."""
+_AHEAD, _NEXT_TREES = 64, 2
+"""Numbers that are claimed before the phase: for each of its slots, because the server may answer at once; and of trees that
+follow in lanes, each of which lasts for long: few, so that they begin nearly in the order of their numbers."""
 _SETTLES_S = 2 * LOOK_S
 """A block is not given back before: a worker that waits for it may not have run yet."""
 _STEADY = 0.8
@@ -26,9 +26,11 @@ _STEADY = 0.8
 
 
 class Stock:
-    """The numbers of one counter of a phase.  *fds*: of the phase.  *slots*: how many requests the site has in flight."""
+    """The numbers of one counter of a phase.  *fds*: of the phase.  *ahead*: claimed at first, and *least* of them for now."""
 
-    def __init__(self, phase: int, counter: int, fds: ClaimFds, slots: int, send: Callable[[Claim | Given], None]) -> None:
+    def __init__(
+        self, phase: int, counter: int, fds: ClaimFds, ahead: tuple[int, int], send: Callable[[Claim | Given], None]
+    ) -> None:  # fmt: skip
         self._phase, self._counter, self._send = phase, counter, send
         self._stock_fd, self._position_fd = fds.stocks[counter], fds.positions[counter]
         self._blocks = Blocks(fds.blocks, counter)
@@ -39,7 +41,7 @@ class Stock:
         self._came_s = 0.0
         self._wanted_back: float | None = None
         self._dry = self._over = self._was_wanted = False
-        self._ask(_AHEAD * slots, slots)
+        self._ask(*ahead)
 
     def take(self, block: Block) -> None:
         """An answer to a claim, or more behind it."""
@@ -69,7 +71,7 @@ class Stock:
             if self._dry:
                 if left <= 0 and self._blocks.wanted:
                     self._ask(1, 1, empty=True)
-            elif left <= (low := round(self._rate * ahead_s)):
+            elif left <= (low := round(self._rate * ahead_s)) or self._blocks.wanted:
                 self._ask(round(self._rate * (ahead_s + _STOCK_S)), low)
         return moved > 0 or self._wanted_back is not None
 
@@ -104,16 +106,18 @@ class Stock:
 
 
 class Stocks:
-    """The stocks of all phases.  *send*: to the run.  active: whether to look again soon."""
+    """The stocks of all *phases*.  *send*: to the run.  *lanes*: indices of the phases whose slots are lanes, of all *sites*.
+    active: whether to look again soon."""
 
-    def __init__(self, phases: Sequence[PhasePlan], fds: Sequence[ClaimFds], send: Callable[[Claim | Given], None]) -> None:
+    def __init__(
+        self, phases: Sequence[PhasePlan], fds: Sequence[ClaimFds], send: Callable[[Claim | Given], None],
+        lanes: Container[int] = (), sites: int = 1,
+    ) -> None:  # fmt: skip
         self.active = False
         self._stocks = {
-            (phase.index, counter): Stock(
-                phase.index, counter, fds[phase.index], max(phase.concurrency or 0, phase.prefill_concurrency or 0, 1), send
-            )
+            (phase.index, counter): Stock(phase.index, counter, fds[phase.index], ahead, send)
             for phase in phases
-            for counter in (ARRIVALS, SESSIONS)
+            for counter, ahead in enumerate(_ahead(phase, sites if phase.index in lanes else None))
         }
 
     def look(self) -> None:
@@ -126,3 +130,14 @@ class Stocks:
             stock.take(message)
         else:
             stock.give_back(message.rate)
+
+
+def _ahead(phase: PhasePlan, sites: int | None) -> tuple[tuple[int, int], tuple[int, int]]:
+    """How many ARRIVALS, and how many SESSIONS, a site claims before the phase, and how many of them at least.
+
+    *sites*: among so many the phase's lanes are divided; None where it has none.
+    """
+    slots = max(phase.concurrency or 0, phase.prefill_concurrency or 0, 1)
+    own = -(-slots // (sites or 1))
+    many = _AHEAD * own, own
+    return many, many if sites is None else (_NEXT_TREES, 1)

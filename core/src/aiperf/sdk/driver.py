@@ -184,8 +184,11 @@ class Gate(Protocol):
 class Counter(Protocol):
     """Numbers that all workers draw from."""
 
+    def ready(self) -> bool:
+        """Whether the next number is there: at one of several sites it may not have come yet."""
+
     def next(self) -> int:
-        """0, 1, 2, …: each number once over all workers."""
+        """0, 1, 2, …: each number once over all workers.  Where none is ready it waits for one, and the loop with it."""
 
 
 class Timer(Protocol):
@@ -205,7 +208,8 @@ class DriverContext(Struct, frozen=True):
     due: when each arrival of all shards is due, in ns after the phase's start, -1 where the answers decide; int64, empty where
     the schedule paces nothing.
     sessions: entry, turns and number of the first arrival of each session, flat; int64, empty where the schedule starts none.
-    arrival_numbers, session_numbers: for a driver that draws its arrivals and sessions instead of owning a share.
+    arrival_numbers, session_numbers: for a driver that draws its arrivals and sessions instead of owning a share.  Those that a
+    request needs are there behind the gate, with the fact ``lanes`` those of arrivals alone.
     share: slots that this worker takes before other workers had their turn, None takes any number.
     max_turns: most turns of a conversation in the data set; 2 or more where that is still made, and some may have several.
     progress: the cells ARRIVALS and SESSIONS.  They outlive the process: the worker that replaces a dead one goes on from them.
@@ -213,7 +217,9 @@ class DriverContext(Struct, frozen=True):
     before: the driver of the phase before in this process, whose sessions may live on; None without one.  following: the phase
     behind this one, None behind the last.
     notes: for each worker NOTES int64, 0 at the start of the run, which outlive phases and processes.  Every worker sees all,
-    and writes its own.
+    and writes its own.  At several sites those of other sites are seen with the fact ``lanes`` alone, some milliseconds later;
+    what a worker wrote before the end of its phase is seen when the next phase begins.  Clocks of sites differ: instants in
+    notes are told as distances from the begin of the phase.
     tell: writes an object of JSON values into the journal; tables and verdicts read it (``Evidence.told``).  The ledger knows
     of unsent turns by the fields of :class:`~aiperf.sdk.trees.TreeBegin` and ``TreeEnd``.
     give_up: ends the run, for the reason in a sentence.

@@ -167,6 +167,12 @@ class TripBack(Struct, frozen=True, tag=True):
     wall_ns: int
 
 
+class Notes(Struct, frozen=True, tag=True):
+    """What workers have told the others (``DriverContext.notes``), by index; from their site, and then to the other sites."""
+
+    workers: dict[int, list[int]]
+
+
 class Claim(Struct, frozen=True, tag=True):
     """The site wants *want* numbers of a phase's counter (ARRIVALS, SESSIONS), and *least* of them for now.  empty: a worker
     waits for one, and all are dealt.  rate: how many it draws in a second."""
@@ -213,7 +219,7 @@ class SiteEnd(Struct, frozen=True, tag=True):
 
 SiteMessage: TypeAlias = (
     SiteUp | Order | Supply | Supplied | Unfit | FileWanted | FilePiece | Columns | Usage | Standings | GoOn | ToChild
-    | FromChild | StartChild | KillChild | ChildEnded | Trip | TripBack | Claim | Block | GiveBack | Given | SiteEnd
+    | FromChild | StartChild | KillChild | ChildEnded | Trip | TripBack | Notes | Claim | Block | GiveBack | Given | SiteEnd
 )  # fmt: skip
 
 UNNUMBERED = (FileWanted, FilePiece, Usage, Standings, Trip, TripBack)

@@ -17,6 +17,7 @@ from aiperf.planning.sites import part_of
 from aiperf.processes import control
 from aiperf.registry.third_party import blamed
 from aiperf.rundir.journal import RunClock
+from aiperf.sdk.driver import NOTES
 from aiperf.sdk.engine import SiteClock, SiteEngine, SiteLoss, SiteStart
 from aiperf.sdk.plan import PhasePlan, Plan, SiteOffset
 from aiperf.sites import messages
@@ -261,6 +262,8 @@ class RemoteSites:
                     site.send(part(self._files[name], message))
                 else:
                     site.lose("it asks for a file that is not for sites")
+            case messages.Notes():
+                _pass_on(message, site, self.all)
             case messages.Claim() if self._pools is not None:
                 self._deal(self._pools.claim(site.index, message))
             case messages.Given() if self._pools is not None:
@@ -288,6 +291,16 @@ class RemoteSites:
 def _most_sent(phase: PhasePlan, pools: Pools | None) -> int:
     """Most requests that a worker may have sent in the phase so far."""
     return pools.arrivals(phase.index) if phase.due_file is None and pools is not None else PhaseTimes(phase).arrivals
+
+
+def _pass_on(notes: messages.Notes, site: RemoteSite, sites: Iterable[RemoteSite]) -> None:
+    """Send what the workers of the *site* tell those of others to the other *sites*."""
+    if not all(worker in site.workers and len(told) == NOTES for worker, told in notes.workers.items()):
+        site.lose("it tells what is not its workers' own")
+        return
+    for other in sites:
+        if other is not site:
+            other.send(notes)
 
 
 def _from_site(site: RemoteSite, message: control.Message) -> control.Message:

@@ -135,7 +135,7 @@ class Share:
         arrivals, numbers = counter(ARRIVALS, phase.index), counter(SESSIONS, phase.home)
         if phase.due_file is not None:  # numbers are planned, and drivers draw none
             return _Numbers(slots.SlotGate(sessions, prefills), arrivals, numbers)
-        drawn = self.requests.store.max_turns > 1
+        drawn = self.requests.store.max_turns > 1 and not self.plan.plugins.fact("drivers", phase.driver, "lanes")
         return _Numbers(ClaimGate(sessions, prefills, arrivals, numbers, sessions_drawn=drawn), arrivals, numbers)
 
     def _slots(self, fd: int, limit: int | None, levels: str | None, held: MutableSequence[int], cell: int) -> slots.Slots:
@@ -161,7 +161,7 @@ async def load_share(
     share = make_share(plan, secrets, directory, place, hooks, warn)
     transport = share.requests.transport
     await transport.open()
-    await transport.warm(_connections(plan, place.together))
+    await transport.warm(_connections(plan, place))
     return share
 
 
@@ -218,12 +218,17 @@ def _following(requests: Requests, loop: asyncio.AbstractEventLoop) -> Following
     return Following(requests, loop)
 
 
-def _connections(plan: Plan, workers: int) -> int:
+def _connections(plan: Plan, place: WorkerPlace) -> int:
     """Connections to open ahead, per URL: as many as this worker will use at once, so that no request of the first wave is
     measured while it connects; 0 where that is wanted."""
-    limits = ((phase.concurrency or 0, phase.request_count, phase.session_count) for phase in plan.load.phases)
+    limits = ((_held(plan, phase, place), phase.request_count, phase.session_count) for phase in plan.load.phases)
     most = max(min(limit for limit in row if limit is not None) for row in limits)
-    return -(-most // (workers * len(plan.target.urls))) if plan.target.preconnect else 0
+    return -(-most // (place.together * len(plan.target.urls))) if plan.target.preconnect else 0
+
+
+def _held(plan: Plan, phase: PhasePlan, place: WorkerPlace) -> int:
+    """The limit of concurrent sessions at the worker's site, 0 without one."""
+    return -(-(phase.concurrency or 0) // (place.sites if plan.plugins.fact("drivers", phase.driver, "lanes") else 1))
 
 
 def _mapped(path: str | None) -> memoryview:

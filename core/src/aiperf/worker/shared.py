@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from aiperf.sdk.driver import ARRIVALS, SESSIONS
@@ -93,6 +94,17 @@ class Shared:
     def sessions(self, worker: int, phase: int) -> int:
         """How many of its sessions the worker has started."""
         return self._standing.of(worker, phase)[SESSIONS]
+
+    def notes(self, workers: Sequence[int]) -> dict[int, list[int]]:
+        """What these workers have told the others (``DriverContext.notes``)."""
+        notes = self._standing.notes()
+        return {worker: list(notes[worker]) for worker in workers}
+
+    def take_notes(self, notes: Mapping[int, Sequence[int]]) -> None:
+        """What workers of other sites have told, for those of this one."""
+        rows = self._standing.notes()
+        for worker, told in notes.items():
+            rows[worker][:] = array("q", told)
 
     def requests(self) -> dict[int, int]:
         """How many requests each worker has sent."""

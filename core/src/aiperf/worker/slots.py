@@ -191,6 +191,9 @@ class LocalCounter:
     def __init__(self, cells: MutableSequence[int], cell: int) -> None:
         self._cells, self._cell = cells, cell
 
+    def ready(self) -> bool:
+        return True
+
     def next(self) -> int:
         value = self._cells[self._cell]
         self._cells[self._cell] = value + 1
@@ -206,6 +209,9 @@ class SharedCounter:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+
+    def ready(self) -> bool:
+        return True
 
     def next(self) -> int:
         return os.lseek(self._fd, 1, os.SEEK_CUR) - 1

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import aiperf_driver_agentic.alarms
 import aiperf_driver_agentic.caps
 import aiperf_driver_agentic.driver
+import aiperf_driver_agentic.grove
 import aiperf_driver_agentic.warmup
 import pytest
 from aiperf.sdk.driver import NOTES, DriverContext, Session
@@ -22,8 +23,11 @@ from aiperf_driver_agentic.driver import AgenticDriver
 from aiperf_driver_agentic.options import AgenticOptions
 
 S = 1_000_000_000
+_WAY_NS = 20_000_000
+"""From a site to another one."""
 _MODULES = (
-    aiperf_driver_agentic.alarms, aiperf_driver_agentic.caps, aiperf_driver_agentic.driver, aiperf_driver_agentic.warmup,
+    aiperf_driver_agentic.alarms, aiperf_driver_agentic.caps, aiperf_driver_agentic.driver, aiperf_driver_agentic.grove,
+    aiperf_driver_agentic.warmup,
 )  # fmt: skip
 
 
@@ -62,9 +66,7 @@ def trace(name: str, root: Sequence[float], children: Sequence[tuple[int, int | 
         builder.branch(0, Branch((child,), after, joins, offsets_ms=(0.0,), start_ms=starts[0] * 1000))
     rows = (root, *(starts for _, _, starts in children))
     times = tuple((start, start + took_s) for starts in rows for start in starts)
-    delays = tuple(
-        delay for starts in rows for delay in (0.0, *(b - a - took_s for a, b in pairwise(starts)))
-    )
+    delays = tuple(delay for starts in rows for delay in (0.0, *(b - a - took_s for a, b in pairwise(starts))))
     return Trace(name, builder.streams(), times, delays)
 
 
@@ -79,6 +81,24 @@ class _FakeTimer:
 
     def close(self) -> None:
         self._version += 1
+
+
+class _LateCounter:
+    """Numbers that come late where the world says so."""
+
+    def __init__(self, world: World, counter: LocalCounter) -> None:
+        self._world, self._counter = world, counter
+        self._asked_ns: int | None = None
+
+    def ready(self) -> bool:
+        if self._asked_ns is None:
+            self._asked_ns = self._world.now_ns
+        return self._world.now_ns - self._asked_ns >= self._world.late_ns
+
+    def next(self) -> int:
+        assert self.ready(), "a number was drawn that is not there"
+        self._asked_ns = None
+        return self._counter.next()
 
 
 class Answering:
@@ -124,13 +144,14 @@ class Answering:
         assert not self.driver.complete, "a request was sent behind the end of sending"
         assert session.id not in self.open, "a stream has two requests in flight"
         turn = session.turn - streams[session.stream].first
-        sent = Sent(world.now_ns / S, due_ns / S, session.phase, session.lane, world.traces[session.entry].name,
+        due_s = (due_ns - world.skew_ns) / S if due_ns >= 0 else -1.0
+        sent = Sent(world.now_ns / S, due_s, session.phase, session.lane, world.traces[session.entry].name,
                     session.stream, turn, session.limit, session.id, session.lap, session.held_by)  # fmt: skip
         world.sent.append(sent)
         self.open[session.id] = session
         world.most_open = max(world.most_open, len({one.number for one in self._all_open()}))
         takes_s, outcome = world.answer(sent)
-        world.later(world.now_ns + round(takes_s * S), lambda: self._end(session, outcome))
+        world.later(world.now_ns + world.skew_ns + round(takes_s * S), lambda: self._end(session, outcome))
 
     def _all_open(self) -> list[Session]:
         return [session for one in self._world.starters for session in one.open.values()]
@@ -143,22 +164,30 @@ class Answering:
     def _end(self, session: Session, outcome: str) -> None:
         if self.open.pop(session.id, None) is None:
             return
-        session.answered_ns = self._world.now_ns
+        session.answered_ns = self._world.now_ns + self._world.skew_ns
         session.failed, session.overflowed = outcome != "good", outcome == "overflowed"
         self._world.ended.append((self._world.now_ns / S, session.id, session.turn))
         self.driver.request_ended(session)
 
 
 class World:
-    """A run over *traces*, whose answers take what *answer* says, in s, and end as it says."""
+    """A run over *traces*, whose answers take what *answer* says, in s, and end as it says.
+
+    *ahead_s*: each worker is at a site of its own, whose clock is so far ahead, and which hears of the others late.  Of a root
+    to come, it knows the number *late_s* after it asked for it.
+    """
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, traces: Sequence[Trace], options: AgenticOptions, *, lanes: int = 2,
-        workers: int = 1, answer: Callable[[Sent], tuple[float, str]] = lambda _: (0.3, "good"), **profiling: Any,
+        workers: int = 1, ahead_s: Sequence[float] = (), late_s: float = 0.0,
+        answer: Callable[[Sent], tuple[float, str]] = lambda _: (0.3, "good"), **profiling: Any,
     ) -> None:  # fmt: skip
         self.now_ns = 1000 * S
         for module in _MODULES:
-            monkeypatch.setattr(module, "monotonic_ns", lambda: self.now_ns)
+            monkeypatch.setattr(module, "monotonic_ns", lambda: self.now_ns + self.skew_ns)
+        self.skew_ns, self.late_ns = 0, round(late_s * S)
+        self._skews_ns = [round(each * S) for each in ahead_s] or [0] * workers
+        self._apart = bool(ahead_s)
         self.traces, self.answer, self._options, self._workers = traces, answer, options, workers
         self.sent: list[Sent] = []
         self.ended: list[tuple[float, str, int]] = []
@@ -174,12 +203,31 @@ class World:
             PhasePlan("profiling", "profiling", 1, **common, **profiling),
         )
         self._cells = [0, 0]
-        self._notes = [[0] * NOTES for _ in range(workers)]
+        shared = [[0] * NOTES for _ in range(workers)]
+        self._notes = [[[0] * NOTES for _ in range(workers)] if ahead_s else shared for _ in range(workers)]
         self._before: list[AgenticDriver | None] = [None] * workers
         self.begun_s = [0.0, 0.0]
 
     def later(self, at_ns: int, call: Callable[[], None]) -> None:
-        heappush(self._events, (max(at_ns, self.now_ns), next(self._order), call))
+        """Call at an instant of the clock of the worker that calls this, or of the run's, and with that clock."""
+        skew_ns = self.skew_ns
+        heappush(self._events, (max(at_ns - skew_ns, self.now_ns), next(self._order), lambda: self._by(skew_ns, call)))
+
+    def _by(self, skew_ns: int, call: Callable[[], None]) -> None:
+        self.skew_ns = skew_ns
+        call()
+        self.skew_ns = 0
+
+    def _relay(self) -> None:
+        """What each worker has told comes to the others later."""
+        for shard, notes in enumerate(self._notes):
+            self.later(self.now_ns + _WAY_NS, partial(self._take, shard, notes[shard][:]))
+        self.later(self.now_ns + _WAY_NS // 2, self._relay)
+
+    def _take(self, shard: int, told: list[int]) -> None:
+        for other, notes in enumerate(self._notes):
+            if other != shard:
+                notes[shard][:] = told
 
     def run(self, *, for_s: float | None = None, skip_warmup: bool = False, warmup_s: float | None = None) -> World:
         """Both phases; profiling for so long, the warmup alone where it is stopped behind *warmup_s*."""
@@ -195,18 +243,22 @@ class World:
         for shard, starter in enumerate(self.starters):
             context = DriverContext(
                 phase, starter, SlotGate(LocalSlots(None)), loop, partial(_FakeTimer, self), LocalCounter(arrivals, 0),
-                LocalCounter(self._cells, 1), [0, 0], shard=shard, shards=self._workers, seed=42,
-                before=self._before[shard], notes=self._notes, tell=self.told.append, give_up=self.given_up.append,
+                _LateCounter(self, LocalCounter(self._cells, 1)), [0, 0], shard=shard, shards=self._workers, seed=42,
+                before=self._before[shard], notes=self._notes[shard], tell=self.told.append, give_up=self.given_up.append,
                 following=self.phases[1] if not phase.index else None,
             )  # fmt: skip
+            self.skew_ns = self._skews_ns[shard]
             driver = starter.driver = AgenticDriver(self._options, context)
             drivers.append(driver)
+            self.skew_ns = 0
             self._before[shard] = driver
         loop.close()
         start_ns = self.now_ns + S // 100
         self.begun_s[phase.index] = start_ns / S
-        for driver in drivers:
-            driver.begin(start_ns)
+        for driver, skew_ns in zip(drivers, self._skews_ns, strict=True):
+            self._by(skew_ns, partial(driver.begin, start_ns + skew_ns))
+        if self._apart:
+            self._relay()
         if for_s is not None:
             for driver in drivers:
                 self.later(start_ns + round(for_s * S), driver.stop)
@@ -220,6 +272,8 @@ class World:
                 for driver in drivers:
                     driver.stop()
         self._events.clear()
+        for shard, notes in enumerate(self._notes):  # the run hears of the end of a phase behind these
+            self._take(shard, notes[shard][:])
 
 
 FOUR = [trace(f"tr{at}", [0, 4, 8, 12, 16, 20], [(1, 3, [5.5, 8])]) for at in range(4)]
@@ -248,6 +302,40 @@ def test_the_example_of_the_specification(monkeypatch: pytest.MonkeyPatch) -> No
     assert {(one.trace, one.lane, one.lap) for one in world.sent} == {
         ("tr0", 0, 0), ("tr1", 1, 0), ("tr2", 0, 0), ("tr3", 1, 0), ("tr0", 0, 1),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [
+    AgenticOptions(), AgenticOptions(requests_per_lane=2), AgenticOptions(requests_per_lane=2, system_gap_cap_s=1.0),
+    AgenticOptions(burst=True, system_gap_cap_s=2.0),
+])  # fmt: skip
+def test_workers_at_sites_send_when_those_of_one_machine_do(monkeypatch: pytest.MonkeyPatch, options: AgenticOptions) -> None:
+    here = World(monkeypatch, FOUR, options, workers=2, session_count=4).run()
+    there = World(monkeypatch, FOUR, options, workers=2, session_count=4, ahead_s=(0.0, -900.0)).run()
+    assert not there.given_up
+    for phase in (0, 1):
+        assert sorted(row[1:] for row in whens(there, phase)) == sorted(row[1:] for row in whens(here, phase))
+        local = {row[1:]: row[0] for row in whens(here, phase)}
+        late_s = [row[0] - local[row[1:]] for row in whens(there, phase)]
+        assert max(map(abs, late_s)) < 0.1, "a few ways behind"
+    assert all(one.due_s < 0 or one.at_s - one.due_s < 1e-6 for one in there.sent), "nothing leaves behind its due time"
+
+
+def test_a_lane_waits_for_the_number_of_its_next_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    soon, late = (
+        World(monkeypatch, FOUR, AgenticOptions(), session_count=6, late_s=each).run() for each in (0.0, 0.05)
+    )  # fmt: skip
+    assert sorted(row[1:] for row in whens(soon, 1)) == sorted(row[1:] for row in whens(late, 1))
+    begun = {one.id: one.at_s for one in late.sent if one.turn == 0 and one.stream == 0 and one.lap + int(one.id) > 1}
+    assert len(begun) == 4
+
+
+def test_the_first_worker_with_a_lane_decides_on_idle_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker 0 is through long before the others, and worker 2 has no lane."""
+    short, long = trace("short", [0, 0.1, 0.2]), trace("long", [0, 100, 200, 300])
+    options = AgenticOptions(system_gap_cap_s=1.0, start_min_ratio=0.0, start_max_ratio=0.0)
+    world = World(monkeypatch, [short, long], options, workers=3, session_count=2).run()
+    starts = [row[0] for row in whens(world, 1) if row[1] == "long"]
+    assert len(starts) == 4 and all(later - earlier < 1.4 for earlier, later in pairwise(starts))
 
 
 def test_the_cuts_are_those_of_the_specification(monkeypatch: pytest.MonkeyPatch) -> None:

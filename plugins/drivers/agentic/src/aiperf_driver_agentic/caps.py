@@ -30,14 +30,16 @@ class Caps:
     ) -> None:  # fmt: skip
         self._trace_ns, self._system_ns, self._board, self._alarms = trace_ns, system_ns, board, alarms
         self._trees, self._set_due = trees, set_due
-        self._looks = False
+        self._looks = self._closed = False
+        self._idle_ns = 0
         self.flying = 0
         self.shifts = {"trace": 0, "system": 0}
         self.skipped_ns = {"trace": 0, "system": 0}
 
-    def begin(self, at_ns: int) -> None:
-        """The phase begins, with nothing in flight."""
-        self._board.fly(0, at_ns)
+    def begin(self, phase: int, at_ns: int) -> None:
+        """The phase of that index begins, with nothing in flight."""
+        self._board.begin(phase, at_ns)
+        self._idle_ns = at_ns
         for tree in self._trees():
             self.rest(tree, at_ns)
 
@@ -46,18 +48,28 @@ class Caps:
         if not self.flying:
             self._idle()
 
+    def close(self) -> None:
+        """Nothing more is sent in the phase."""
+        self._closed = True
+        if not self.flying:
+            self._board.end()
+
     def left(self) -> None:
         """A request has left."""
         self.flying += 1
-        self._board.fly(self.flying, 0)
+        self._board.fly()
 
     def ended(self, tree: LaneTree, at_ns: int) -> None:
         """A request of the tree is over, and what it made pending is known."""
         self.flying -= 1
-        self._board.fly(self.flying, at_ns)
         if not tree.flying:
             self.rest(tree, at_ns)
-        if not self.flying:
+        if self.flying:
+            return
+        if self._closed:
+            self._board.end()
+        else:
+            self._idle_ns = at_ns
             self._idle()
 
     def rest(self, tree: LaneTree, at_ns: int) -> None:
@@ -95,8 +107,11 @@ class Caps:
     def _compare(self) -> None:
         assert self._system_ns is not None
         self._apply()
+        if self.flying:  # by a time that has moved into the past
+            return
         now_ns = monotonic_ns()
-        self._board.expect(min((node.due_ns for node in self._pending(now_ns) if node.due_ns is not None), default=NEVER_NS))
+        pending = (node.due_ns for node in self._pending(now_ns) if node.due_ns is not None)
+        self._board.rest(self._idle_ns, min(pending, default=NEVER_NS))
         if self._board.leads and (amount_ns := self._board.to_skip_ns(self._system_ns)):
             self._board.skip(amount_ns)
             self._apply()

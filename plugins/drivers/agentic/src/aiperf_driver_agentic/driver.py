@@ -60,7 +60,7 @@ class AgenticDriver(Driver[AgenticOptions]):
         grove = self.grove
         if self._handed is None and self.phase.index:  # in the place of a process that has died: its trees are lost
             grove.cursor.first_trees(self.options, self.context.seed)
-        self.caps.begin(start_ns)
+        self.caps.begin(self.phase.index, start_ns)
         for lane in grove.lanes:
             if lane.tree is None:
                 grove.open_next(lane, start_ns)
@@ -70,7 +70,7 @@ class AgenticDriver(Driver[AgenticOptions]):
             for node, offset_ns in offsets.items():
                 self.schedule(node, start_ns + max(0, offset_ns - least_ns))
         self.caps.look()
-        self._finish_if_done()
+        self.finish_if_done()
 
     def finish(self) -> None:
         if self.complete:
@@ -79,6 +79,7 @@ class AgenticDriver(Driver[AgenticOptions]):
             self._tell_end()
         self.alarms.close()
         super().finish()
+        self.caps.close()
         if self.warmup is not None:
             self.warmup.rest(self.caps.flying)
 
@@ -99,7 +100,7 @@ class AgenticDriver(Driver[AgenticOptions]):
         if self.complete and self.warmup is not None:
             self.warmup.rest(self.caps.flying)
         elif not self.complete:
-            self._finish_if_done()
+            self.finish_if_done()
 
     def give_up(self, sentence: str) -> None:
         """End the run."""
@@ -192,8 +193,10 @@ class AgenticDriver(Driver[AgenticOptions]):
 
     # Ends
 
-    def _finish_if_done(self) -> None:
-        if self.warmup is None and not self.complete and not any(lane.tree for lane in self.grove.lanes):
+    def finish_if_done(self) -> None:
+        """End the phase where no lane holds a tree, or is to take one."""
+        grove = self.grove
+        if self.warmup is None and not (self.complete or grove.waiting or any(lane.tree for lane in grove.lanes)):
             self.finish()
 
     def _tell_end(self) -> None:

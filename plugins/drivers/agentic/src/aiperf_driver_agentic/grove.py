@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("aiperf.drivers.agentic")
 
+_LOOK_NS = 2_000_000
+"""From one look for the number of the next root to the next one."""
+
 
 class Grove:
     """What grows in one phase.  *before*: of the phase before, whose lanes go on.
 
     lanes: of this worker.  cursor: the roots to come.  trees: those under way, with their lanes, by the number of the root.
-    ended: trees that have.  overflows: requests that were longer than the model's context.
+    ended: trees that have.  overflows: requests that were longer than the model's context.  waiting: lanes for which the number
+    of the next root has not come yet.
     """
 
     lanes: list[Lane]
@@ -37,7 +42,7 @@ class Grove:
     def __init__(self, driver: AgenticDriver, before: Grove | None) -> None:
         context = driver.context
         self._driver, self._context, self._requests, self._phase = driver, context, context.requests, context.phase
-        self.ended = self.overflows = 0
+        self.ended = self.overflows = self.waiting = 0
         if before is not None:
             self.lanes, self.cursor, self.trees = before.lanes, before.cursor, before.trees
         else:
@@ -74,6 +79,10 @@ class Grove:
 
     def open_next(self, lane: Lane, at_ns: int) -> None:
         """The lane takes the next root, at its first turn; it stays empty where the phase takes no more."""
+        if not self.cursor.ready:
+            self.waiting += 1
+            self._driver.alarms.at(monotonic_ns() + _LOOK_NS, partial(self._open_late, lane))
+            return
         root = self.cursor.next()
         if self._phase.session_count is not None and root.ordinal >= self._phase.session_count:
             return
@@ -82,6 +91,11 @@ class Grove:
         self.open(lane, root, recording, tree)
         session.answered_ns = at_ns
         self._begin_stream(tree, session, at_ns)
+
+    def _open_late(self, lane: Lane) -> None:
+        self.waiting -= 1
+        self.open_next(lane, monotonic_ns())
+        self._driver.finish_if_done()
 
     def _begin_stream(self, tree: LaneTree, session: Session, at_ns: int) -> None:
         """A stream begins at *at_ns*, with the children that it starts before its first turn."""

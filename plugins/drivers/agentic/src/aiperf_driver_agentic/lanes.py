@@ -85,6 +85,11 @@ class Cursor:
             log.warning("%d of %d lanes begin: no other trace can be cut", len(found), lanes)
         return found
 
+    @property
+    def ready(self) -> bool:
+        """Whether the next root may be drawn now: at a site its number may not have come yet."""
+        return self._counter.ready()
+
     def next(self) -> Root:
         """The next root."""
         number = self._first + self._counter.next()

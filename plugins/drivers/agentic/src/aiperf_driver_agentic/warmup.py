@@ -64,7 +64,7 @@ class Warmup:
                     lead_ns = longest_ns if self._options.burst else self._lead_ns(first, node.place)
                     primers.append((node, start_ns + longest_ns - lead_ns))
         self._unsent = self._unanswered = len(primers)
-        driver.caps.begin(start_ns)
+        driver.caps.begin(driver.phase.index, start_ns)
         for node, due_ns in sorted(primers, key=lambda row: row[1]):
             driver.schedule(node, due_ns)
         driver.caps.look()
