@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from aiperf_http2.grpc import (
     MessageError,
     MessageReader,
     binary,
-    binary_text,
     decoded_message,
     encoded_message,
     framed,
@@ -69,8 +70,8 @@ def test_texts_of_errors_survive_their_encoding() -> None:
 
 def test_binary_values_are_read_with_and_without_padding() -> None:
     for data in (b"", b"a", b"ab", b"abc", bytes(range(256))):
-        assert binary(binary_text(data)) == data and "=" not in binary_text(data)
-    assert binary("YQ==") == b"a"
+        text = base64.b64encode(data).decode()
+        assert binary(text) == binary(text.rstrip("=")) == data
     with pytest.raises(ValueError, match="no base64"):
         binary("a!")
 

@@ -134,8 +134,3 @@ def binary(text: str) -> bytes:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except binascii.Error as error:
         raise ValueError(f"{text[:40]!r} is no base64: {error}") from None
-
-
-def binary_text(data: bytes) -> str:
-    """A ``…-bin`` value: base64 without padding."""
-    return base64.b64encode(data).decode().rstrip("=")

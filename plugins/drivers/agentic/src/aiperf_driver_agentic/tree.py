@@ -80,8 +80,8 @@ class LaneTree:
     """One execution of a trace.
 
     zero_ns: the instant of the trace's clock from which offsets at the start of profiling count.  cut: None where it begins at
-    its first turn.  flying: requests in flight.  idle_ns: since when none is, monotonic.  idles: counts the times that it began
-    to be idle.  sent: requests so far.  latest: the place of the turn that returned last, -1 before any.
+    its first turn.  flying: requests in flight.  idles: counts the times that it began to be idle.  sent: requests so far.
+    latest: the place of the turn that returned last, -1 before any.
     """
 
     def __init__(self, recording: Recording, root: Session, cut: Cut | None) -> None:
@@ -89,7 +89,7 @@ class LaneTree:
         self.nodes: dict[int, Node] = {}
         self.history = frozenset[int]() if cut is None else cut.begun - cut.going.keys()
         self.dead: set[int] = set()
-        self.flying = self.idle_ns = self.idles = self.sent = 0
+        self.flying = self.idles = self.sent = 0
         self.latest = -1
         if cut is not None and cut.at_ns is not None:
             self.zero_ns: int | None = cut.at_ns

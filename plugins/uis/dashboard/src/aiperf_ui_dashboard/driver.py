@@ -79,11 +79,6 @@ class TerminalDriver(Driver):
         self.on_stale: Callable[[], None] = lambda: None
         """Called when the whole screen must be drawn again."""
 
-    @property
-    def keeps_up(self) -> bool:
-        """Whether the terminal has taken all that was written, and is this job's."""
-        return self._in_front and not self._frames.waiting
-
     def write(self, data: str) -> None:
         self._notice_whose()
         if self._in_front:
