@@ -278,7 +278,9 @@ def test_turns_beyond_the_limit_are_counted(tmp_path: Path) -> None:
 
 def test_a_run_without_its_raw_file_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert TurnMessages().run(TurnMessagesOptions(), [str(directory(tmp_path))]) == 1
-    assert "--export-level raw" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--export-level raw" in said
+    assert said.count(str(tmp_path)) == 1
 
 
 @pytest.mark.parametrize(("payload", "messages"), [

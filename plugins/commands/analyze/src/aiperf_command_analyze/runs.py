@@ -44,7 +44,7 @@ def each_run(
         else:
             continue
         skipped += 1
-        print(f"skipped: {word}: {said}", file=sys.stderr)
+        print(f"skipped: {said if said.startswith(word) else f'{word}: {said}'}", file=sys.stderr)
     return 1 if skipped else 0
 
 
