@@ -193,6 +193,9 @@ def main(words: list[str]) -> int:
         if "--sizes" in words:
             print(json.dumps(sizes(shelf)))
             return 0
+        if unknown := [word for word in words if word not in projects()]:
+            print(f"no package of this repository is called {unknown[0]!r}; names are as aiperf-core has one", file=sys.stderr)
+            return 2
         wanted = words or [name for name, project in projects().items() if (project / "tests").is_dir() and name != SUITE]
         tests = {name: parts(name, work / name) for name in wanted}
         with forks(shelf, work / "forks") as address, ThreadPoolExecutor(max_workers=1 + (os.cpu_count() or 1)) as pool:
