@@ -23,6 +23,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from aiperf.processes import control, local
+from aiperf.run.site_home import SiteHome
 from aiperf.run.site_process import SiteProcess
 from aiperf.rundir import journal, temporary
 from aiperf.sdk.columns import NUMBERS, Ints
@@ -85,7 +86,7 @@ class MadeUpSite(SiteProcess):
     """A site whose workers and reducers are made up: it says what they would say, and its columns are there when they end."""
 
     def __init__(self, line: SiteLine, board: control.Switchboard, directory: Path, made: Made) -> None:
-        super().__init__(line, board, directory)
+        super().__init__(line, board, SiteHome(line, board, directory))
         self._made, self._sent = made, 0
 
     def _start(self, role: str, index: int) -> None:
@@ -127,10 +128,9 @@ def site() -> None:
     keys = msgspec.json.decode(sys.stdin.buffer.readline(), type=messages.SiteKeys)
     made = msgspec.json.decode(Path(_MADE).read_bytes(), type=Made)
     with temporary.private_directory(Path.cwd(), "site") as directory, tempfile.TemporaryDirectory() as sockets:
-        (directory / "journal").mkdir()
         line, board = SiteLine(keys), control.Switchboard(f"ipc://{sockets}/control")
         try:
-            MadeUpSite(line, board, directory / "journal", made).run()
+            MadeUpSite(line, board, directory, made).run()
         finally:
             line.close()
             board.close()

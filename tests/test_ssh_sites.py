@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -69,3 +71,23 @@ def test_a_connection_that_ends_is_a_site_that_is_started_again(
     assert {row["site"] for row in rows if row["outcome"] == "unknown"} <= {f"localhost:{port}"}
     # One session for each arrival.
     assert max(Counter(row["correlation_id"] for row in simulator.truth()["requests"]).values()) == 1
+
+
+def test_repeats_log_in_once(aiperf: Program, simulator: Simulator, options: tuple[int, str]) -> None:
+    port, more = options
+    program, calls = aiperf.folder / "bin" / "ssh", aiperf.folder / "calls"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$$" >> {calls}\nexec {shutil.which("ssh")} "$@"\n')
+    program.chmod(0o755)
+    aiperf.environment["PATH"] = f"{program.parent}:{aiperf.environment['PATH']}"
+    done = aiperf(
+        "profile", "--model", "sim", "--url", simulator.url, "--tokenizer", "builtin", "--isl", 30, "--osl", 4, "--ui", "none",
+        "--request-rate", 100, "--request-count", 40, "--num-profile-runs", 3, "--artifact-dir", "runs", "--engine", "ssh",
+        "--ssh-hosts", f"127.0.0.1:{port},localhost:{port}", "--ssh-python", sys.executable,
+        "--ssh-options", f"{more} -o HostKeyAlias=[127.0.0.1]:{port}",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert len(calls.read_text().split()) == 2
+    rows = [json.loads(line) for path in (aiperf.folder / "runs").rglob("*arrivals.jsonl") for line in path.open()]
+    ids = [row["request_id"] for row in simulator.truth()["requests"]]
+    assert Counter(row["x_request_id"] for row in rows) == Counter(ids) and len(ids) == 120

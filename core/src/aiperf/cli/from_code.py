@@ -83,9 +83,15 @@ class Run:
     A process that died is replaced.  All processes are replaced
 
     - after a plan that had begun to start and was ended by an error, by a signal before its load or by a second signal;
-    - where environment variables, the working directory, the mask of new files (``--private``) or the control channel changed;
+    - where environment variables, the working directory, the mask of new files (``--private``), the control channel, the
+      engine (``--engine``) or options of the engine changed;
     - for a plan with more than two phases, and more than the plan had that they were started for;
-    - for each plan with an engine plugin (``--engine``).
+    - for each plan with an engine plugin that starts shards on this machine.
+
+    With an engine that has sites, these are kept, too: their commands, and the workers, reducers and files of the data set
+    there.  All of them are started anew for a plan with more workers or reducers than the one that they were started for,
+    after a plan in which a site was lost, and where one has ended between two plans; if they can't be, the plan ends with an
+    error that names the site.
 
     Close it, best with ``with``: an idle process takes memory, and no processor time.  All end with the program.
     """

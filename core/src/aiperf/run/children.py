@@ -51,7 +51,8 @@ class Child:
     @property
     def busy(self) -> bool:
         """Whether it still has to do with the plan."""
-        return not self.released and self.process.poll() is None
+        resting = self.away is not None and self.away.site.resting
+        return not (self.released or resting) and self.process.poll() is None
 
     @property
     def lost(self) -> bool:
@@ -67,7 +68,7 @@ class Children:
 
     of: the processes of each role; those behind the plan's number wait for a plan with more.  replaceable: whether another
     worker can go on where a dead one stood.  local: whether workers are plain processes of this one.  *kept*: another plan
-    may follow.  *sites*: those of the run, None without; workers and reducers are there, until :meth:`come_home`.
+    may follow.  *sites*: those of the run, None without; workers and reducers of each plan are there, until :meth:`come_home`.
 
     Without sites reducers are processes of this machine; where workers are, the plan's engine decides.
 
@@ -84,23 +85,31 @@ class Children:
         self._engine_name = "the local engine" if ref is None else str(ref)
         self.replaceable = self._engine.shares_memory
         self.local = sites is None and type(self._engine) is local.Local
-        self.shared = Shared(max(_PHASES, len(plan.load.phases)), several=kept or plan.run.workers > 1)
+        self.shared = Shared(fewest_phases(plan), several=kept or plan.run.workers > 1)
         self.of: dict[str, list[Child]] = {"worker": [], "reducer": []}
+        self._at_home: list[Child] = []
         self.begin(plan, journal, log_file)
 
     def begin(self, plan: Plan, journal: Path, log_file: Path) -> None:
         """Take the plan over: start the processes that are missing, that died or that did not drop the plan before."""
         self._plan, self._journal, self._log_file = plan, journal, log_file
         self.shared.begin(plan)
-        for role, number in (("worker", plan.run.workers), ("reducer", plan.run.reducers)):
-            children = self.of[role]
-            for index in range(number):
-                if index == len(children):
-                    children.append(self._started(role, index))
-                elif not children[index].released or children[index].process.poll() is not None:
-                    children[index].process.kill()
-                    children[index] = self._started(role, index)
-                children[index].ready = children[index].released = False
+        self._home = self._sites is None
+        if not self._home:  # sites know themselves which of theirs go on
+            self.of = {role: [] for role in self.of}
+        self._fill("worker", plan.run.workers)
+        self._fill("reducer", plan.run.reducers)
+
+    def _fill(self, role: str, number: int) -> None:
+        """Start the processes that are missing, that died or that did not drop the plan before."""
+        children = self.of[role]
+        for index in range(number):
+            if index == len(children):
+                children.append(self._started(role, index))
+            elif not children[index].released or children[index].process.poll() is not None:
+                children[index].process.kill()
+                children[index] = self._started(role, index)
+            children[index].ready = children[index].released = False
 
     @property
     def workers(self) -> list[Child]:
@@ -160,8 +169,8 @@ class Children:
     def come_home(self) -> None:
         """The sites are over: reducers of this machine take the columns that came, and go on from them."""
         self._home = True
-        for child in self.reducers:
-            self.restart(child)
+        self.of["reducer"] = self._at_home
+        self._fill("reducer", self._plan.run.reducers)
 
     @property
     def lead_ns(self) -> int:
@@ -175,7 +184,8 @@ class Children:
 
     @property
     def _every(self) -> list[Child]:
-        return [child for children in self.of.values() for child in children]
+        resting = [] if self.of["reducer"] is self._at_home else self._at_home
+        return [*self.of["worker"], *self.of["reducer"], *resting]
 
     def end(self, patience_s: float) -> None:
         """Close every standard input, wait, then kill what is left."""
@@ -190,6 +200,11 @@ class Children:
 
 def _away(role: str, index: int, process: SiteChild) -> Child:
     return Child(role, index, process, process)
+
+
+def fewest_phases(plan: Plan) -> int:
+    """The number of phases for which limits are made with the plan: the next one may have more than it has."""
+    return max(_PHASES, len(plan.load.phases))
 
 
 def counts(plan: Plan) -> dict[str, int]:
@@ -275,6 +290,13 @@ class Mailbox:
         self._announced.append(messages)
         for child in self.children.all:
             if child.up:
+                self.send(child, messages[child.role])
+
+    def come_home(self) -> None:
+        """The sites are over: what was announced is for the reducers of this machine, too."""
+        self.children.come_home()
+        for child in self.children.reducers:
+            for messages in self._announced if child.up else ():
                 self.send(child, messages[child.role])
 
     def begin_phase(self, lost: set[int]) -> None:

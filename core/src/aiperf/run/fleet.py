@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
 from aiperf import environment, logs
@@ -17,16 +19,19 @@ from aiperf.planning.kernel_options import KernelOptions
 from aiperf.processes import control
 from aiperf.processes.local import let_all_go
 from aiperf.run.builder import Builder
-from aiperf.run.children import Children, counts
+from aiperf.run.children import Children, Mailbox, counts, fewest_phases
 from aiperf.run.companions import Resting
 from aiperf.run.start import Directories, switchboard
 from aiperf.run.watchers import Watchers
+from aiperf.rundir import temporary
 from aiperf.sdk.plan import Plan, RunClock, Secrets
 
 if TYPE_CHECKING:
     from aiperf.run.measured import Measured
     from aiperf.run.site_switchboard import SiteSwitchboard
     from aiperf.sites.remote import RemoteSites
+
+log = logging.getLogger(__name__)
 
 _END_S = 2.0
 _RELEASE_S = 10.0
@@ -55,12 +60,12 @@ class _PutOff(Struct, frozen=True):
 class Fleet:
     """The processes of a run.  *kept*: those of one plan run the next one, too.
 
-    They do only where a new process would find the same: environment, working directory, mask of new files, channel.  Shards of
-    an engine plugin are never kept.
+    They do only where a new process would find the same: environment, working directory, mask of new files, channel, engine and
+    its options.  Sites are kept with what they have; shards that an engine plugin starts on this machine never are.
 
     kept: as given.  resting: whether no plan is under way, and processes wait for the next one.  keeps: whether those of the
     plan will.  prepare, last_message: the first and the last message of a plan to each of its processes.
-    sites: of a run that has some, while it goes on.
+    sites: of a run that has some, while it goes on, and while they wait.
     companions: those that wait.  watchers: displays and live views of all plans; they end with :meth:`close`.
 
     A study runs its plans so, between them nothing of a plan but what :meth:`settle` waits for::
@@ -96,11 +101,21 @@ class Fleet:
         """
         surroundings = _surroundings(plan, kernel)
         enough = self.resting and len(plan.load.phases) <= self.children.shared.phases
-        if not enough or surroundings != self._surroundings:
+        if not enough or surroundings != self._surroundings or not self._sites_wake(plan):
             self.end()
         self._surroundings = surroundings
         again = self._builder is not None and self._builder.again(plan, secret_texts, say, asking)
+        if not again and self.sites is not None:
+            self.end()  # a fork would keep the standard input of their commands open
         return self._builder if again else None
+
+    def _sites_wake(self, plan: Plan) -> bool:
+        """Whether the sites of the plan before, if it had some, take part in this one."""
+        if self.sites is None or not self.sites.large_enough(plan):
+            return self.sites is None
+        if (why := self.sites.wake()) is not None:
+            log.warning("%s; all sites are started anew", why)
+        return why is None
 
     def missing(self, plan: Plan) -> int:
         """How many processes of this machine :meth:`begin` will start."""
@@ -130,29 +145,41 @@ class Fleet:
         paths = directories.journal, directories.log_file
         if self.resting:
             self._await_released()
+            if not isinstance(self.board, control.Switchboard) and self.sites is not None:
+                self.sites.begin(plan, clock, *paths)
+                self.board.go_out()
             self.children.begin(plan, *paths)
         else:
             board = self._stack.enter_context(switchboard(kernel.zmq_host, kernel.zmq_ipc_path))
-            self.board, self.sites = board, None
+            self.board = board
             if plan.run.sites:
-                from aiperf.run.site_switchboard import SiteSwitchboard, started
-
-                self.sites = started(plan, clock, *paths)
-                self._stack.callback(self.sites.close)
-                self.board = SiteSwitchboard(board, self.sites)
+                self.sites, self.board = self._sites_started(plan, clock, paths, board)
             self.children = Children(plan, board.address, *paths, kept=self.kept, sites=self.sites)
             self._stack.callback(self.children.end, _END_S)
         self.resting = False
-        self.keeps = again = self.kept and self.children.local
+        self.keeps = again = self.kept and (self.children.local or self.sites is not None)
         self.prepare = control.Prepare(str(directories.journal), str(directories.log_file) if again else "")
         self.last_message = control.Release() if again else control.Exit()
 
-    def come_home(self) -> None:
-        """The sites are over: what is left of the plan is done on this machine."""
-        if isinstance(self.board, control.Switchboard):
-            return
-        self.board.come_home()
-        self.children.come_home()
+    def _sites_started(
+        self, plan: Plan, clock: RunClock, paths: tuple[Path, Path], board: control.Switchboard
+    ) -> tuple[RemoteSites, SiteSwitchboard]:  # fmt: skip
+        from aiperf.run.site_switchboard import SiteSwitchboard, started
+        from aiperf.sites.commands import Keeping
+
+        keeping = None
+        if self.kept:
+            phases, logs = fewest_phases(plan), self._stack.enter_context(temporary.private_directory(what="logs"))
+            keeping = Keeping(phases, logs)
+        sites = started(plan, clock, *paths, keeping)
+        self._stack.callback(sites.close)
+        return sites, SiteSwitchboard(board, sites)
+
+    def come_home(self, mailbox: Mailbox) -> None:
+        """The sites are over: what is left of the plan is done on this machine, by processes that *mailbox* tells of it."""
+        if not isinstance(self.board, control.Switchboard):
+            self.board.come_home()
+        mailbox.come_home()
 
     def _await_released(self) -> None:
         """Wait until every process has dropped the plan before; one that does not is replaced."""
@@ -164,7 +191,7 @@ class Fleet:
 
     def rest(self) -> None:
         """The plan is over, and each of its processes has got :attr:`last_message`."""
-        self.resting = isinstance(self.last_message, control.Release)
+        self.resting = isinstance(self.last_message, control.Release) and (self.sites is None or self.sites.resting)
 
     def _let_go(self) -> None:
         """In a forked process: the others end with the process that started them, even where this one lives on."""
@@ -229,6 +256,7 @@ class Fleet:
             builder.end()
         self.companions.close()
         self._stack.close()
+        self.sites = None
 
     def close(self) -> None:
         """End all processes.  Files that were put off stay unwritten.  May be called again."""
@@ -243,5 +271,7 @@ def _surroundings(plan: Plan, kernel: KernelOptions) -> Any:
     """What a process keeps from its start on."""
     mask, here = os.umask(0o077), Path().stat()
     os.umask(mask)
-    channel = kernel.zmq_host, kernel.zmq_ipc_path
-    return plan.plugins.engine, channel, environment.for_children(sends=True), mask, here.st_dev, here.st_ino
+    channel, engine = (kernel.zmq_host, kernel.zmq_ipc_path), plan.plugins.engine
+    options = msgspec.json.encode(None if engine is None else plan.plugins.options.get(engine.key))
+    at = engine, options, plan.run.sites
+    return at, channel, environment.for_children(sends=True), mask, here.st_dev, here.st_ino

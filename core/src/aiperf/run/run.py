@@ -358,8 +358,8 @@ class PlannedRun:
         self._record_end()
         self._check_dropped()
         if (sites := self.fleet.sites) is not None:
-            self._site_clocks, self.clock = gather(sites, self.children, self.mailbox, self._wait, self.clock)
-            self.fleet.come_home()
+            self._site_clocks, self.clock = gather(sites, self.mailbox, self._wait, self.clock, self.fleet.last_message)
+            self.fleet.come_home(self.mailbox)
             self._record_end()
         self.mailbox.catch_up = lambda child: [control.Finish()]
         for child in self.children.reducers:

@@ -5,6 +5,9 @@
 The keys of the run come on standard input, in one line; when that is closed behind it, the run is gone, or needs this site no
 more.  The shards of the site are ordinary ones, with indices of their own: they share memory, and keep a journal in a directory
 that ends with this process.  A site that hears nothing of the run for 30 s lets its requests end, and ends.
+
+Where a run has several plans, each has a :class:`SiteProcess` and a journal of its own, so that it finds nothing of the one
+before; :class:`aiperf.run.site_home.SiteHome` has what is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic_ns, time_ns
 
@@ -27,6 +29,7 @@ from aiperf.errors import AiperfError
 from aiperf.processes import control, local, open_files
 from aiperf.processes.usage import UsageReader
 from aiperf.run import site_notes
+from aiperf.run.site_home import SiteHome
 from aiperf.run.site_notes import SiteNotes
 from aiperf.run.site_stocks import LOOK_S, Stocks
 from aiperf.rundir import temporary
@@ -48,20 +51,22 @@ _TICK_S = 0.2
 _USAGE_S = 1.0
 _DRAIN_S = 5.0
 """Longest time for requests in flight once the run is gone."""
-_END_S = 2.0
 
 
 class SiteProcess:
-    """The site, from its order to its end.  *directory*: its journal.  *inherited*: descriptors that workers keep open."""
+    """The site in one plan, with a journal of its own.
+
+    Raises:
+        OSError: There is no room for one.
+    """
 
     # Larger than 250 lines: it answers all that the run says, and all that its shards say.
     # More than 20 attributes: for its shards it stands for the run, with processes, files, numbers and what it has told.
 
-    def __init__(
-        self, line: SiteLine, board: control.Switchboard, directory: Path, inherited: Sequence[int] = ()
-    ) -> None:  # fmt: skip
-        self._line, self._board, self._directory = line, board, directory
-        self._inherited = inherited
+    def __init__(self, line: SiteLine, board: control.Switchboard, home: SiteHome) -> None:
+        self._line, self._board, self._home = line, board, home
+        self._directory = home.journal()
+        self._sent_files: list[messages.SentFile] = []
         self._children: dict[tuple[str, int], local.LocalProcess] = {}
         self._told: set[Shard] = set()
         self._plan: Plan | None = None
@@ -78,13 +83,13 @@ class SiteProcess:
         self._died: set[int] = set()
         self._ticked_s = 0.0
         self._columns: messages.Columns | None = None
-        self._files, self._finishing = SiteFiles(directory), False
+        self._files, self._finishing = SiteFiles(self._directory), False
         self._notes: SiteNotes | None = None  # None where other sites need none
         self._usage, self._usage_s = UsageReader(), 0.0
-        self.over = False
+        self.over = self._rests = False
 
-    def run(self) -> None:
-        """Serve until the run is over."""
+    def run(self) -> bool:
+        """Serve until the plan is over, and wait for the next one; whether there is one."""
         poller = zmq.Poller()
         poller.register(0, zmq.POLLIN)
         self._line.wake(poller)
@@ -93,7 +98,7 @@ class SiteProcess:
         while not self.over:
             ready = dict(poller.poll(round(self._rest_s * 1000)))
             if 0 in ready and not os.read(0, 4096):
-                return
+                return False
             while not self.over and (message := self._line.receive()) is not None:
                 self._handle(message)
             while (said := self._board.receive(0)) is not None:
@@ -102,6 +107,7 @@ class SiteProcess:
                 self._stocks.look()
             self._tell_notes()
             self._tick()
+        return self._rests and self._home.rest(self._directory, self._sent_files)
 
     @property
     def _rest_s(self) -> float:
@@ -139,7 +145,8 @@ class SiteProcess:
                 self._begin(message)
             case messages.Supply():
                 self._supply, self._copy = message, FileCopy(self._directory, DOWN_BYTES)
-                for file in message.files:
+                self._sent_files = message.files
+                for file in self._home.files.give(self._directory, message.files):
                     self._copy.grow(file.name, file.size)
                 self._ask_for_files()
             case messages.FilePiece() if self._copy is not None:
@@ -162,8 +169,8 @@ class SiteProcess:
                 self._start_again(role, index)
             case messages.KillChild(role, index):
                 self._children[role, index].kill()
-            case messages.SiteEnd():
-                self.over = True
+            case messages.SiteEnd() | messages.PlanOver():
+                self.over, self._rests = True, isinstance(message, messages.PlanOver)
 
     def _begin(self, order: messages.Order) -> None:
         """Start the processes, which import while the data set is made."""
@@ -175,8 +182,9 @@ class SiteProcess:
         self._plan = here(order.plan, self._directory)
         self._files.wanted = order.plan.output.export_level == ExportLevel.RAW
         save_run(self._directory, self._plan, self._clock)
-        among = len(order.plan.run.sites) > 1
-        self._shared = Shared(len(order.plan.load.phases), several=among or len(order.workers) > 1, claims=among)
+        among, phases = len(order.plan.run.sites) > 1, max(order.phases, len(order.plan.load.phases))
+        several = among or len(order.workers) > 1 or order.phases > 0
+        self._shared = self._home.share(phases, several=several, claims=among)
         for reducer, number in order.columns.items():  # a reducer goes on in the last file that is there
             columns_path(self._directory, reducer, number).touch(0o600)
         for role, indices in (("worker", order.workers), ("reducer", order.reducers)):
@@ -184,15 +192,11 @@ class SiteProcess:
                 self._start(role, index)
 
     def _start(self, role: str, index: int) -> None:
-        assert self._shared is not None, "the site has its order"
-        if role == "reducer":
-            command, fds = local.module_command("aiperf.run.reducer_process", self._board.address, index), []
+        if (process := self._home.waiting(role, index)) is not None:
+            self._children[role, index] = process
+            self._pass_on(control.Hello(role, index))  # it said so in the first plan
         else:
-            fds = self._shared.fds
-            words = ",".join(map(str, fds))
-            command = local.module_command("aiperf.worker.process", self._board.address, index, words)
-            fds = [*fds, *self._inherited]
-        self._children[role, index] = local.LocalProcess(command, None, fds, sends=role == "worker")
+            self._children[role, index] = self._home.start(role, index)
 
     def _start_again(self, role: str, index: int) -> None:
         assert self._plan is not None and self._shared is not None, "a process has died"
@@ -285,6 +289,8 @@ class SiteProcess:
         elif isinstance(message, control.PhaseEnded):
             self._tell_notes()  # those of this phase are there when the next one begins
             self._loaded.discard(message.index)
+        elif isinstance(message, control.Released):
+            self._home.released(message)
         self._line.send(messages.FromChild(control.encode(message)))
 
     def _tell_notes(self) -> None:
@@ -315,18 +321,7 @@ class SiteProcess:
             self._line.send(messages.Usage(usage))
 
     def end(self) -> None:
-        """Let requests in flight end, where the run is gone; then end every process."""
-        self._drain()
-        for process in self._children.values():
-            process.let_go()
-        until_s = time.monotonic() + _END_S
-        for process in self._children.values():
-            if process.wait(max(0.0, until_s - time.monotonic())) is None:
-                process.kill()
-        if self._shared is not None:
-            self._shared.close()
-
-    def _drain(self) -> None:
+        """Let requests in flight end, where the run is gone."""
         running = {index for index in self._loaded if self._children["worker", index].poll() is None}
         for index in running:
             self._board.send(f"worker-{index}", control.Stop(round(_DRAIN_S * NS_PER_S)))
@@ -368,18 +363,20 @@ def main() -> None:
             base = temporary.socket_base()
             temporary.sweep(base)
             directory = stack.enter_context(temporary.private_directory(base, "site"))
-            journal = directory / "journal"
-            journal.mkdir(mode=0o700)
         except (AiperfError, OSError) as error:
             sys.exit(_sentence(error))
         line, board = SiteLine(keys), control.Switchboard(f"ipc://{directory}/control")
-        site = SiteProcess(line, board, journal, [] if fence is None else [fence.fileno()])
+        home = SiteHome(line, board, directory, [] if fence is None else [fence.fileno()])
+        site: SiteProcess | None = None
         try:
-            site.run()
+            while site is None or site.run():
+                site = SiteProcess(line, board, home)
         except (AiperfError, OSError) as error:
-            line.send(messages.Unfit(_sentence(error, journal)))
+            line.send(messages.Unfit(_sentence(error, home.place)))
         finally:
-            site.end()
+            if site is not None:
+                site.end()
+            home.end()
             board.close()
             line.close()
 

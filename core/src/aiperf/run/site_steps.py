@@ -15,14 +15,15 @@ from aiperf.processes import control
 from aiperf.rundir.journal import RunClock, save_run
 
 if TYPE_CHECKING:
-    from aiperf.run.children import Children, Mailbox
+    from aiperf.run.children import Mailbox
     from aiperf.run.steps import Far
     from aiperf.sdk.engine import SiteClock
     from aiperf.sdk.plan import Plan
     from aiperf.sites.remote import RemoteSites
 
 _POLL_MS = 100
-_END_S = 5.0
+_END_S, _REST_S = 5.0, 10.0
+_FETCHING = "Fetching the results of the sites"
 
 
 def supply(
@@ -67,15 +68,16 @@ def supply(
 
 
 def gather(
-    sites: RemoteSites, children: Children, mailbox: Mailbox,
-    wait: Callable[[Callable[[], bool], str, Callable[[], Far]], None], clock: RunClock,
+    sites: RemoteSites, mailbox: Mailbox, wait: Callable[[Callable[[], bool], str, Callable[[], Far]], None], clock: RunClock,
+    last: control.Message,
 ) -> tuple[tuple[SiteClock, ...], RunClock]:  # fmt: skip
     """Let the reducers of sites end, take their files, and end the sites; the clocks of all, and that of the run with them.
 
     Reducers of this machine then go on from the columns.  *wait*: waits for something, and shows what, and how far it is.
+    *last*: the last message to the reducers; with Release the sites wait for another plan, unless one was lost.
     """
     mailbox.catch_up = lambda child: [control.Finish()]
-    going = [child for child in children.reducers if not child.lost]
+    going = [child for child in mailbox.children.reducers if not child.lost]
     for child in going:
         mailbox.send(child, control.Finish())
     sites.measure_again()
@@ -83,10 +85,20 @@ def gather(
     def over() -> bool:
         return all(child.index in mailbox.reduced or child.lost for child in going) and sites.complete
 
-    wait(over, "Fetching the results of the sites", lambda: (*sites.copied(), "bytes"))
+    def far() -> Far:
+        return (*sites.copied(), "bytes")
+
+    wait(over, _FETCHING, far)
     mailbox.lose_sites()
     clocks, clock = sites.clocks(), replace(clock, sites=sites.offsets())
-    sites.end(_END_S)
+    if isinstance(last, control.Release) and sites.lost() is None:
+        for child in going:
+            mailbox.send(child, last)
+        sites.rest()
+        until_s = time.monotonic() + _REST_S
+        wait(lambda: sites.resting or time.monotonic() > until_s, _FETCHING, far)
+    if not sites.resting:
+        sites.end(_END_S)
     mailbox.reduced.clear()
     mailbox.live.clear()
     return clocks, clock

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Sequence
 
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sites.messages import Block, Claim, GiveBack, Given
-from aiperf.worker.claims import WITHOUT_END, Blocks
+from aiperf.worker.claims import Blocks
 from aiperf.worker.shared import ClaimFds
 
 LOOK_S = 0.02
@@ -19,6 +19,8 @@ _STOCK_S = 0.5
 _AHEAD, _NEXT_TREES = 64, 2
 """Numbers that are claimed before the phase: for each of its slots, because the server may answer at once; and of trees that
 follow in lanes, each of which lasts for long: few, so that they begin nearly in the order of their numbers."""
+_BEYOND = 4096
+"""Numbers at a time that are beyond the count: before the next plan what is left of a stock is taken out one by one."""
 _SETTLES_S = 2 * LOOK_S
 """A block is not given back before: a worker that waits for it may not have run yet."""
 _STEADY = 0.8
@@ -40,22 +42,20 @@ class Stock:
         self._way_s = LOOK_S
         self._came_s = 0.0
         self._wanted_back: float | None = None
-        self._dry = self._over = self._was_wanted = False
+        self._dry = self._was_wanted = False
+        self._beyond: int | None = None
         self._ask(*ahead)
 
     def take(self, block: Block) -> None:
         """An answer to a claim, or more behind it."""
         if self._asked_s is not None:
             self._way_s, self._asked_s = time.monotonic() - self._asked_s, None
-        self._over, self._dry = block.over, self._dry or not block.count
-        count = WITHOUT_END if block.over else block.count
-        if count:
-            self._came_s = time.monotonic()
-            self._was_wanted = self._was_wanted or self._blocks.wanted
-            self._blocks.wanted = False
-            self._blocks.append(block.start, count)
-            self._granted += count
-            os.eventfd_write(self._stock_fd, count)
+        self._dry = self._dry or not block.count
+        if block.over:
+            self._beyond = block.start
+            self._add_beyond(self._beyond)
+        elif block.count:
+            self._add(block.start, block.count)
 
     def look(self, now_s: float) -> bool:
         """Claim more where the stock is low; whether numbers were drawn since the look before, or are to be given back."""
@@ -66,8 +66,11 @@ class Stock:
         self._rate = max(moved / gone_s, self._rate * _STEADY) if self._looked_s and gone_s > 0 else 0.0
         self._drawn, self._looked_s = drawn, now_s
         self._was_wanted = self._was_wanted and not moved
-        if self._asked_s is None and not self._over:
-            left, ahead_s = self._granted - drawn, 2 * (self._way_s + LOOK_S)
+        left, ahead_s = self._granted - drawn, 2 * (self._way_s + LOOK_S)
+        if self._beyond is not None:
+            if left <= _BEYOND // 2:
+                self._add_beyond(self._beyond)
+        elif self._asked_s is None:
             if self._dry:
                 if left <= 0 and self._blocks.wanted:
                     self._ask(1, 1, empty=True)
@@ -82,7 +85,7 @@ class Stock:
         if self._wanted_back is not None:
             return
         blocks: list[tuple[int, int]] = []
-        left = 0 if self._over else self._granted - os.lseek(self._position_fd, 0, os.SEEK_CUR)
+        left = 0 if self._beyond is not None else self._granted - os.lseek(self._position_fd, 0, os.SEEK_CUR)
         share = rate / (rate + self._rate) if rate > 0 else 0.5
         for _ in range(math.ceil(left * share)):
             try:
@@ -99,6 +102,19 @@ class Stock:
             # A worker that a block was for may not have seen it.
             self._blocks.wanted = self._blocks.wanted or self._was_wanted
         self._send(Given(self._phase, self._counter, blocks))
+
+    def _add(self, start: int, count: int) -> None:
+        self._came_s = time.monotonic()
+        self._was_wanted = self._was_wanted or self._blocks.wanted
+        self._blocks.wanted = False
+        self._blocks.append(start, count)
+        self._granted += count
+        os.eventfd_write(self._stock_fd, count)
+
+    def _add_beyond(self, start: int) -> None:
+        """Numbers that nobody else has follow without end."""
+        self._add(start, _BEYOND)
+        self._beyond = start + _BEYOND
 
     def _ask(self, want: int, least: int, *, empty: bool = False) -> None:
         self._asked_s = time.monotonic()

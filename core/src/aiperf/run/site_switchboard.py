@@ -8,6 +8,7 @@ from aiperf.processes import control
 from aiperf.registry.third_party import blamed, load, made
 from aiperf.sdk.engine import SiteEngine
 from aiperf.sdk.plan import Plan, RunClock
+from aiperf.sites.commands import Keeping
 from aiperf.sites.engine_apart import EngineApart
 from aiperf.sites.remote import RemoteSites
 
@@ -15,7 +16,7 @@ _MODULE = "aiperf.run.site_process"
 
 
 class SiteSwitchboard:
-    """Sends to the sites until :meth:`come_home`, and then to processes of this machine; as
+    """Sends to the sites until :meth:`come_home`, then to processes of this machine, until :meth:`go_out`; as
     :class:`aiperf.processes.control.Switchboard`."""
 
     def __init__(self, board: control.Switchboard, sites: RemoteSites) -> None:
@@ -36,9 +37,13 @@ class SiteSwitchboard:
         """The sites are over."""
         self._home = True
 
+    def go_out(self) -> None:
+        """Another plan begins at the sites."""
+        self._home = False
 
-def started(plan: Plan, clock: RunClock, journal: Path, log_file: Path) -> RemoteSites:
-    """The sites of the plan, whose commands are started.
+
+def started(plan: Plan, clock: RunClock, journal: Path, log_file: Path, keeping: Keeping | None) -> RemoteSites:
+    """The sites of the plan, whose commands are started.  *keeping*: as of :class:`RemoteSites`.
 
     Raises:
         AiperfError: The engine can't start one.
@@ -48,10 +53,6 @@ def started(plan: Plan, clock: RunClock, journal: Path, log_file: Path) -> Remot
     plugin: type[SiteEngine] = load(ref)
     if plugin.own_process:
         apart = EngineApart(ref, plan.plugins.options.get(ref.key), log_file.with_name("engine.log"))
-        try:
-            return RemoteSites(plan, apart, clock, journal, log_file, _MODULE)
-        except BaseException:  # a signal's, too
-            apart.close()
-            raise
+        return RemoteSites(plan, apart, clock, journal, log_file, _MODULE, keeping)
     with blamed(ref, "can't start a site"):
-        return RemoteSites(plan, made(ref, plan.plugins.options_of(ref)), clock, journal, log_file, _MODULE)
+        return RemoteSites(plan, made(ref, plan.plugins.options_of(ref)), clock, journal, log_file, _MODULE, keeping)

@@ -7,7 +7,8 @@ journal: they have the run's clock, and its directory.
 A :class:`SiteEngine` starts one command for each *site*, which is another machine or another place on this one, with an aiperf
 of the same version.  It gives the command bytes on its standard input, watches it and ends it; nothing more.  The command
 starts the workers and the reducers of its site.  Plan, data set, clocks, secrets and results are the kernel's business, and go
-through a connection that the command opens.
+through a connection that the command opens.  One command may serve many plans, one after the other, as long as the engine's
+options stay the same; the engine is not told.
 """
 
 from __future__ import annotations

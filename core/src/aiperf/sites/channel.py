@@ -14,14 +14,17 @@ from pathlib import Path
 import msgspec
 import zmq
 from zmq.utils import z85
+from zmq.utils.monitor import recv_monitor_message
 
 from aiperf.errors import AiperfError
 from aiperf.sites.delivery import Delivery
 from aiperf.sites.messages import UNNUMBERED, SiteEnd, SiteKeys, SiteMessage, decode, encode
+from aiperf.sites.silence import SILENCE_S
 
 _LINGER_MS = 1000
 _QUEUED = 100_000
 """Messages that wait for a connection."""
+_HEARTBEAT_MS = 5000
 _IPC = "ipc://"
 _ZAP = "inproc://zeromq.zap.01"
 
@@ -160,13 +163,22 @@ class SiteBoard:
 
 
 class SiteLine:
-    """A site's end.  heard_s: when something of the run came last (monotonic s)."""
+    """A site's end.  heard_s: when something of the run came last (monotonic s).
+
+    ZeroMQ asks in a thread of its own whether the other side is there, and answers so, too: where the run is busy with
+    something else, the connection stays.
+    """
 
     def __init__(self, keys: SiteKeys) -> None:
         self._context = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.DEALER)
-        for option, value in ((zmq.LINGER, _LINGER_MS), (zmq.SNDHWM, _QUEUED), (zmq.RCVHWM, _QUEUED)):
+        for option, value in (
+            (zmq.LINGER, _LINGER_MS), (zmq.SNDHWM, _QUEUED), (zmq.RCVHWM, _QUEUED), (zmq.HEARTBEAT_IVL, _HEARTBEAT_MS),
+            (zmq.HEARTBEAT_TIMEOUT, round(1000 * SILENCE_S)),
+        ):  # fmt: skip
             self._socket.setsockopt(option, value)
+        self._events = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._connected = False
         # Nobody else knows it, so that no other site can take its place; nor has another program with its key the same.
         self._socket.setsockopt_string(zmq.IDENTITY, f"{keys.public} {secrets.token_hex(16)}")
         self._socket.setsockopt_string(zmq.CURVE_SERVERKEY, keys.server)
@@ -178,9 +190,18 @@ class SiteLine:
         self._delivery = Delivery()
         self.heard_s = time.monotonic()
 
-    def wake(self, poller: zmq.Poller) -> None:
-        """Let the poller wake up for messages."""
+    def wake(self, poller: zmq.Poller, *, events: bool = False) -> None:
+        """Let the poller wake up for messages; with *events*, also when the connection breaks, or is there again."""
         poller.register(self._socket, zmq.POLLIN)
+        if events:
+            poller.register(self._events, zmq.POLLIN)
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection to the run is there."""
+        while self._events.poll(0):
+            self._connected = recv_monitor_message(self._events)["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+        return self._connected
 
     def send(self, message: SiteMessage) -> None:
         numbered = not isinstance(message, UNNUMBERED)
@@ -207,6 +228,8 @@ class SiteLine:
         return self._delivery.settled
 
     def close(self) -> None:
+        self._socket.disable_monitor()
+        self._events.close(0)
         self._socket.close()
         self._context.term()
         if self._address.startswith(_IPC):  # the other program's socket, which it leaves behind

@@ -18,12 +18,14 @@ DOWN_BYTES, UP_BYTES = 1 << 20, 256 << 10
 """Of a piece for a site, and of one that it sends beside its load."""
 _AGAIN_S = 2.0
 """A piece that did not come in this time is asked for again."""
+_TLS_FIELDS = {"ca_file": "tls-authorities.pem", "client_cert": "tls-client.pem", "client_key": "tls-client-key.pem"}
+TLS_NAMES = frozenset(_TLS_FIELDS.values())
+"""Names of certificates and keys at a site."""
 
 
 def tls_files(tls: TlsPlan) -> dict[str, str]:
     """The files of certificates and keys that a site needs: the field of *tls*, and its name there."""
-    names = {"ca_file": "tls-authorities.pem", "client_cert": "tls-client.pem", "client_key": "tls-client-key.pem"}
-    return {field: name for field, name in names.items() if getattr(tls, field) is not None}
+    return {field: name for field, name in _TLS_FIELDS.items() if getattr(tls, field) is not None}
 
 
 def inputs(plan: Plan, journal: Path) -> Iterator[tuple[str, Path]]:

@@ -39,15 +39,16 @@ class SentFile(Struct, frozen=True):
 
 
 class SiteUp(Struct, frozen=True, tag=True):
-    """The site's first word.  version: of its aiperf."""
+    """The site's first word, in each plan.  version: of its aiperf."""
 
     version: str
 
 
 class Order(Struct, frozen=True, tag=True):
     """The site's part of the plan, before the data set is made.  clock: on the site's own monotonic clock.
-    workers, reducers: indices of those that the site starts.  Where it takes the place of one that was lost, requests has the
-    number from which on each worker numbers its requests, and columns the number of each reducer's first file."""
+    workers, reducers: indices of those that the site starts, or has.  Where it takes the place of one that was lost, requests
+    has the number from which on each worker numbers its requests, and columns the number of each reducer's first file.
+    phases: of the largest plan that may follow on this one; 0 where none may."""
 
     plan: Plan
     clock: RunClock
@@ -55,6 +56,7 @@ class Order(Struct, frozen=True, tag=True):
     reducers: list[int]
     requests: dict[int, int] = {}
     columns: dict[int, int] = {}
+    phases: int = 0
 
 
 class Supply(Struct, frozen=True, tag=True):
@@ -213,13 +215,26 @@ class Given(Struct, frozen=True, tag=True):
     blocks: list[tuple[int, int]]
 
 
+class PlanOver(Struct, frozen=True, tag=True):
+    """Drop all that is of the plan, keep the processes, which are told so themselves, and wait for NextPlan."""
+
+
+class PlanDropped(Struct, frozen=True, tag=True):
+    """The answer to PlanOver, when no process has to do with the plan any more."""
+
+
+class NextPlan(Struct, frozen=True, tag=True):
+    """Another plan follows.  The answer is SiteUp; what was said before is of the plan before."""
+
+
 class SiteEnd(Struct, frozen=True, tag=True):
     """The run needs the site no more."""
 
 
 SiteMessage: TypeAlias = (
     SiteUp | Order | Supply | Supplied | Unfit | FileWanted | FilePiece | Columns | Usage | Standings | GoOn | ToChild
-    | FromChild | StartChild | KillChild | ChildEnded | Trip | TripBack | Notes | Claim | Block | GiveBack | Given | SiteEnd
+    | FromChild | StartChild | KillChild | ChildEnded | Trip | TripBack | Notes | Claim | Block | GiveBack | Given | PlanOver
+    | PlanDropped | NextPlan | SiteEnd
 )  # fmt: skip
 
 UNNUMBERED = (FileWanted, FilePiece, Usage, Standings, Trip, TripBack)

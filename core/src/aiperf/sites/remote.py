@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from time import monotonic_ns
 
-import msgspec
 from msgspec.structs import replace
 
 from aiperf.errors import AiperfError
@@ -18,11 +16,11 @@ from aiperf.processes import control
 from aiperf.registry.third_party import blamed
 from aiperf.rundir.journal import RunClock
 from aiperf.sdk.driver import NOTES
-from aiperf.sdk.engine import SiteClock, SiteEngine, SiteLoss, SiteStart
+from aiperf.sdk.engine import SiteClock, SiteEngine, SiteLoss
 from aiperf.sdk.plan import PhasePlan, Plan, SiteOffset
 from aiperf.sites import messages
-from aiperf.sites.channel import SiteBoard
 from aiperf.sites.claims import Answer, Pools
+from aiperf.sites.commands import Keeping, SiteCommands
 from aiperf.sites.files import cut_to_frames, files_of, inputs, part, sent_file
 from aiperf.sites.going_on import PhaseTimes
 from aiperf.sites.remote_site import RemoteSite, SiteChild, times
@@ -41,34 +39,75 @@ class RemoteSites:
     """All sites of a run.
 
     *clock*: of the run.  *journal*: of the run, where columns come.  *log_file*: of the run; the command of each site has one
-    beside it.  *module*: the program of a site.  progress: counts what was heard of sites, answers on their clocks left out.
+    beside it.  *module*: the program of a site.  *keeping*: None where no other plan follows.
+    progress: counts what was heard of sites, answers on their clocks left out.
 
     Raises:
-        AiperfError: The engine can't start one.
+        AiperfError: The engine can't start one; those that it has started are ended.
     """
+    # Larger than 250 lines: each message of a site, and each of the run to one, changes what the others may do.
 
     def __init__(
-        self, plan: Plan, engine: SiteEngine, clock: RunClock, journal: Path, log_file: Path, module: str
+        self, plan: Plan, engine: SiteEngine, clock: RunClock, journal: Path, log_file: Path, module: str,
+        keeping: Keeping | None = None,
     ) -> None:  # fmt: skip
-        self._plan, self._engine, self._clock, self._journal = plan, engine, clock, journal
-        self._board = SiteBoard(engine.host())
+        self._commands = SiteCommands(engine, module, keeping)
+        self._board, self._most = self._commands.board, (plan.run.workers, plan.run.reducers)
+        self._of_plan(plan, clock, journal, log_file)
+        self.all: list[RemoteSite] = []
+        try:
+            for index, name in enumerate(plan.run.sites):
+                self.all.append(self._started(index, name))
+        except BaseException:
+            self.close()
+            raise
+
+    def _of_plan(self, plan: Plan, clock: RunClock, journal: Path, log_file: Path) -> None:
+        """Set what belongs to one plan to what it is before its load."""
+        self._plan, self._clock, self._journal, self._log_file = plan, clock, journal, log_file
         self._files: dict[str, Path] = {}
         self._supplied: list[messages.SentFile] = []
         self._waiting: deque[control.Message] = deque()
         self._pools: Pools | None = None
         self._gone: set[RemoteSite] = set()
         self._tended_s, self.progress = 0.0, 0
-        self._log_file, self._module, self._place = log_file, module, secrets.token_hex(8)
         self._begun: control.Begin | None = None
-        self.all = [self._started(index, name) for index, name in enumerate(plan.run.sites)]
 
     def _started(self, index: int, name: str, before: RemoteSite | None = None) -> RemoteSite:
-        address, port = self._engine.address(index, self._board.port), self._board.port
-        keys = msgspec.json.encode(self._board.keys(index, address, f"{self._place}-{index}")) + b"\n"
-        log = self._log_file.with_name(f"site-{index}.log")
         workers, reducers = map(len, self._indices(index))
-        start = SiteStart(index, ("-P", "-m", self._module), keys, log, address, port, workers, reducers)
-        return RemoteSite(self._board, name, index, self._engine.start(start), log, self._journal, before)
+        return self._commands.start(index, name, (workers, reducers), self._journal, self._log(index), before)
+
+    def _log(self, index: int) -> Path:
+        """What the command of a site says in this plan."""
+        return self._log_file.with_name(f"site-{index}.log")
+
+    def large_enough(self, plan: Plan) -> bool:
+        """Whether their engine was told of as many processes as the *plan* has."""
+        return plan.run.workers <= self._most[0] and plan.run.reducers <= self._most[1]
+
+    def wake(self) -> str | None:
+        """Between two plans: let every site make itself ready for another one; why one can't, None where all are."""
+        return self._commands.wake(self.all)
+
+    def begin(self, plan: Plan, clock: RunClock, journal: Path, log_file: Path) -> None:
+        """Another plan, behind :meth:`wake`: the same commands, and nothing else of the plan before."""
+        self._of_plan(plan, clock, journal, log_file)
+        before, self.all = self.all, []
+        for site in before:
+            log = site.log.next(self._log(site.index))
+            self.all.append(again := RemoteSite(self._board, site.name, site.index, site.process, log, journal))
+            again.up = True
+            again.ask_clock()
+
+    def rest(self) -> None:
+        """The plan is over: let every site wait for another one."""
+        for site in self.all:
+            site.send(messages.PlanOver())
+
+    @property
+    def resting(self) -> bool:
+        """Whether every site does, so that another plan may follow; none of them was lost in the plan."""
+        return all(site.resting and site.lost is None and not site.losses for site in self.all)
 
     def start_again(self, site: RemoteSite) -> RemoteSite:
         """Another process in the place of a lost *site*, while a phase goes on.
@@ -190,26 +229,12 @@ class RemoteSites:
 
     def end(self, patience_s: float) -> None:
         """Tell every site that it is not needed, wait, then kill what is left.  May be called again."""
-        going = [site for site in self.all if site.lost is None and not site.ended]
-        for site in going:
-            site.send(messages.SiteEnd())
-            site.ended = True
-        until_s = time.monotonic() + patience_s
-        for site in going:
-            if not site.up:
-                site.process.kill()
-            while site.process.poll() is None and time.monotonic() < until_s:
-                self._board.receive(10)
-                self._board.tend()
-            site.process.let_go()
-            if site.process.wait(max(0.0, until_s - time.monotonic())) is None:
-                site.process.kill()
+        self._commands.end(self.all, patience_s)
 
     def close(self) -> None:
         """End every site, and close the channel."""
         self.end(_END_S)
-        self._engine.close()
-        self._board.close()
+        self._commands.close()
 
     def _site_of(self, shard: int) -> RemoteSite:
         return self.all[shard % len(self.all)]
@@ -270,6 +295,8 @@ class RemoteSites:
                 self._deal(self._pools.take(site.index, message))
             case messages.Supplied():
                 site.supplied = True
+            case messages.PlanDropped():
+                site.resting = True
             case messages.Unfit(why):
                 site.lose(why)
 
@@ -280,7 +307,9 @@ class RemoteSites:
         workers, reducers = self._indices(site.index)
         requests = dict.fromkeys(workers, site.first_requests[-1]) if site.losses else {}
         columns = {reducer: files_of(self._journal, reducer) for reducer in reducers if site.losses}
-        site.send(messages.Order(part_of(self._plan, site.index), clock, workers, reducers, requests, columns))
+        keeping = self._commands.keeping
+        phases = 0 if keeping is None else keeping.phases
+        site.send(messages.Order(part_of(self._plan, site.index), clock, workers, reducers, requests, columns, phases))
         if self._supplied:
             self._supply(site)
 

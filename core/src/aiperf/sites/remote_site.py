@@ -20,10 +20,10 @@ from aiperf.sites.channel import SiteBoard
 from aiperf.sites.clock_offset import FEWEST_TRIPS, ClockOffset, ClockPath, Trips
 from aiperf.sites.files import DOWN_BYTES, UP_BYTES, FileCopy, is_columns, is_segment
 from aiperf.sites.going_on import Standing
+from aiperf.sites.site_log import SiteLog
 
 _TRIP_S = 1.0
 """From one look at a site's clock to the next, while the load goes on."""
-_LAST_LINES_BYTES = 4096
 
 
 class SiteChild(Shard):
@@ -52,7 +52,8 @@ class SiteChild(Shard):
 
 
 class RemoteSite:
-    """One site.  lost: why it is, None while it is not.  supplied: it has the data set.  ahead: its clock before the load.
+    """One site in a plan.  lost: why it is, None while it is not.  supplied: it has the data set.  ahead: its clock before the
+    load.  resting: the plan is over there, and it waits for another one.
 
     losses: of those in whose place it is.  first_requests: from which on workers number their requests, those of each of the
     others in the place of one before and then its own.  standings: how far its workers are, as it, or the one before, told.
@@ -60,10 +61,10 @@ class RemoteSite:
     # More than 20 attributes: what was asked of it and what it told, its clock, its files, and those in whose place it is.
 
     def __init__(
-        self, board: SiteBoard, name: str, index: int, process: Shard, log: Path, journal: Path,
+        self, board: SiteBoard, name: str, index: int, process: Shard, log: SiteLog, journal: Path,
         before: RemoteSite | None = None,
     ) -> None:  # fmt: skip
-        self._board, self.name, self.index, self.process, self._log = board, name, index, process, log
+        self._board, self.name, self.index, self.process, self.log = board, name, index, process, log
         self._journal = journal
         self.losses: list[SiteLoss] = [] if before is None else [*before.losses]
         self.first_requests: tuple[int, ...] = () if before is None else before.first_requests
@@ -73,7 +74,7 @@ class RemoteSite:
         self.requests: dict[int, int] = {}
         self.trips = Trips()
         self.ahead: ClockOffset | None = None
-        self.up = self.supplied = self.ended = False
+        self.up = self.supplied = self.ended = self.resting = False
         self.lost: str | None = None
         self.copy = FileCopy(journal, UP_BYTES)
         self.raw = FileCopy(journal, DOWN_BYTES)
@@ -122,6 +123,11 @@ class RemoteSite:
             self.lost = why
             self.process.kill()
 
+    def fate(self) -> str | None:
+        """How its command has ended, and what it said last; None while it runs."""
+        code = self.process.poll()
+        return None if code is None else f"its command {local.fate(code)}{self.log.last_line()}"
+
     def note(self, message: messages.ChildEnded | messages.Usage | messages.Standings) -> None:
         """Keep what it says of its processes."""
         match message:
@@ -139,8 +145,9 @@ class RemoteSite:
         """Notice that it is lost; ask for its clock, and for files."""
         if self.lost is not None or self.ended:
             return
-        if (code := self.process.poll()) is not None:
-            self.lose(f"its command {local.fate(code)}{self._last_line()}")
+        self.log.follow()
+        if (fate := self.fate()) is not None:
+            self.lose(fate)
             return
         now_s = time.monotonic()
         heard_s = self._board.heard_s.get(self.index)
@@ -241,15 +248,6 @@ class RemoteSite:
         """How far the worker was in the phase, as far as it, or the one in whose place it is, told."""
         known = self.standings.get(worker)
         return known if known is not None and known.phase == phase else Standing(phase, 0, 0)
-
-    def _last_line(self) -> str:
-        """What its command said last, for a sentence; "" for nothing."""
-        try:
-            lines = self._log.read_bytes()[-_LAST_LINES_BYTES:].decode(errors="replace").splitlines()
-        except OSError:
-            return ""
-        said = [line.strip() for line in lines if line.strip()]
-        return f" ({said[-1]})" if said else ""
 
 
 def times(count: int) -> str:

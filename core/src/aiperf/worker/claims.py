@@ -23,14 +23,20 @@ _ROWS = 1 << 18
 _CELLS = 2 + 2 * _ROWS
 """Numbers of a table of blocks."""
 WITHOUT_END = 1 << 40
-"""So many numbers are given where there are no more: all of them are beyond the phase's count."""
+"""A number beyond the count of any phase."""
 
 
 def make_blocks_fd() -> int:
     """An empty table of blocks for the arrivals and one for the sessions of a phase, to be inherited by workers."""
     fd = os.memfd_create("aiperf-blocks")  # in no file: a write to one that is mapped ends the process where the disk is full
-    os.ftruncate(fd, 2 * _CELLS * 8)
+    empty_blocks(fd)
     return fd
+
+
+def empty_blocks(fd: int) -> None:
+    """Drop all blocks.  Nobody uses them."""
+    os.ftruncate(fd, 0)
+    os.ftruncate(fd, 2 * _CELLS * 8)
 
 
 class Blocks:

@@ -128,7 +128,7 @@ class Share:
         from aiperf.worker.shared import claim_fds
 
         def counter(number: int, index: int) -> ClaimedCounter:
-            fds = claim_fds(self.place.fds, index, len(self.plan.load.phases))
+            fds = claim_fds(self.place.fds, index)
             blocks = Blocks(fds.blocks, number)
             return ClaimedCounter(fds.stocks[number], fds.positions[number], blocks, self.requests.loop)
 

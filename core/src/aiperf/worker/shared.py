@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aiperf.sdk.driver import ARRIVALS, SESSIONS
 from aiperf.sdk.plan import PhasePlan, Plan
-from aiperf.worker.claims import make_blocks_fd
+from aiperf.worker.claims import empty_blocks, make_blocks_fd
 from aiperf.worker.slots import (
     PREFILLS,
     SLOTS,
@@ -52,6 +52,7 @@ class Shared:
             self.fds += [make_slots_fd(0), make_slots_fd(0), make_counter_fd(), make_counter_fd()]
         for _ in range(phases if claims else 0):
             self.fds += [make_slots_fd(0), make_slots_fd(0), make_blocks_fd()]
+        self._claims = [claim_fds(self.fds, phase) for phase in range(phases if claims else 0)]
 
     def begin(self, plan: Plan, site: int = 0) -> None:
         """Set limits and counters to what they are before the plan, at this *site* of the run.  No worker uses them."""
@@ -59,6 +60,10 @@ class Shared:
         self._standing.close()
         size_progress(self.fds[0], len(plan.load.phases), self._workers)
         self._standing = Progress(self.fds[0], len(plan.load.phases), self._workers)
+        for fds in self._claims:
+            for fd in fds.stocks:
+                _fill(fd, 0)
+            empty_blocks(fds.blocks)
         for phase in plan.load.phases if len(self.fds) > 1 else ():
             sessions, prefills, *counters = self._of(phase)
             limits = (phase.concurrency, phase.concurrency_ramp_ns), (phase.prefill_concurrency, phase.prefill_ramp_ns)
@@ -69,7 +74,7 @@ class Shared:
 
     def claims(self, phase: PhasePlan) -> ClaimFds:
         """The phase's numbers, at one of several sites."""
-        return claim_fds(self.fds, phase.index, self.phases)
+        return self._claims[phase.index]
 
     def _of(self, phase: PhasePlan) -> list[int]:
         return self.fds[1 + 4 * phase.index : 5 + 4 * phase.index]
@@ -117,8 +122,9 @@ class Shared:
         self.fds = []
 
 
-def claim_fds(fds: Sequence[int], phase: int, phases: int) -> ClaimFds:
-    """The phase's own, among the descriptors of a :class:`Shared` of so many *phases*."""
+def claim_fds(fds: Sequence[int], phase: int) -> ClaimFds:
+    """The phase's own, among the descriptors of a :class:`Shared` with claims."""
+    phases = len(fds) // (4 + 3)
     at = 1 + 4 * phases + 3 * phase
     return ClaimFds((fds[at], fds[at + 1]), (fds[3 + 4 * phase], fds[4 + 4 * phase]), fds[at + 2])
 
