@@ -412,6 +412,7 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
     sailing = done.json()["sailing"]
     assert (sailing["ship"], sailing["soundings"] >= row["soundings"]) == ({"name": "Perseverance"}, True)
     length = done.json()["benchmark_duration"]["avg"]
+    assert sailing["home_s"] >= 0.9 * length
     assert (row["phase"], row["requests"]) == (0, 20) and row["soundings"] >= 1 and row["length"] >= 0.9 * length
     assert "Logbook" in done.out and "written in ink" in done.out
     again = aiperf("report", done.artifacts)

@@ -6,7 +6,7 @@ any of them finds something suspect; where none does it is ``trustworthy``, or `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from aiperf.sdk.options import OptionsT, WithOptions
 
 if TYPE_CHECKING:
-    from aiperf.sdk.columns import Floats
+    from aiperf.sdk.columns import Floats, Ints
     from aiperf.sdk.descriptor import Descriptor
     from aiperf.sdk.fetch import Servers
     from aiperf.sdk.model import ErrorDetails
@@ -175,7 +175,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     looks: what :meth:`Verdict.look` of any verdict found behind the load, by name.
     windows: of every phase, in the monotonic clock, as moments of samples are; one that never began has no length.
     zero_ns: the run's start in that clock: columns and events count from it.
-    read_samples, read_column, read_body: what :meth:`samples`, :meth:`column` and :meth:`body` read from.
+    read_samples, read_column, read_columns, read_ordered, read_body: what :meth:`samples`, :meth:`column`, :meth:`columns`,
+    :meth:`ordered` and :meth:`body` read from; of whole columns where *read_columns* or *read_ordered* is None.
     """
 
     summary: Summary
@@ -204,6 +205,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     zero_ns: int = 0
     read_samples: Callable[[str], Iterator[Line]] = _no_samples
     read_column: Callable[[str], Floats] = _no_column
+    read_columns: Callable[[Sequence[str]], Iterator[tuple[Floats, ...]]] | None = None
+    read_ordered: Callable[[str], Iterator[tuple[Ints, Floats]]] | None = None
     read_body: Callable[[int], bytes] = _no_body
 
     def samples(self, source: str) -> Iterator[Line]:
@@ -220,6 +223,30 @@ class Evidence(Struct, frozen=True, kw_only=True):
             LookupError: There is no such column; the sentence has the nearest name.
         """
         return self.read_column(name)
+
+    def columns(self, *names: str) -> Iterator[tuple[Floats, ...]]:
+        """The columns of these names, a block of requests after the other, for who needs each request once.
+
+        Blocks are short (65,536 requests, or fewer), so that the memory doesn't grow with the run; joined they are what
+        :meth:`column` gives.  Raises as :meth:`column`.
+        """
+        if self.read_columns is not None:
+            yield from self.read_columns(names)
+        else:
+            yield tuple(map(self.read_column, names))
+
+    def ordered(self, name: str) -> Iterator[tuple[Ints, Floats]]:
+        """The values of a column in ascending order, without NaN, in blocks: each one's request, and the value.
+
+        A request is its place in the column, from 0; of equal values the first request comes first.  Raises as :meth:`column`.
+        """
+        if self.read_ordered is not None:
+            yield from self.read_ordered(name)
+            return
+        column = self.read_column(name)
+        order = column.argsort(kind="stable")
+        places = order[: int((column == column).sum())]  # NaN is behind all others
+        yield places, column[places]
 
     def body(self, entry: int) -> bytes:
         """The encoded body of the first turn of an entry of the data set, as it is stored: for the first model, unmarked.

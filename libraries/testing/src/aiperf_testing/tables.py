@@ -11,7 +11,7 @@ from aiperf.sdk.verdict import Evidence
 
 from aiperf_testing.findings import unlike
 from aiperf_testing.manifests import check_row
-from aiperf_testing.verdicts import evidence_of_nothing, evidence_of_trouble
+from aiperf_testing.verdicts import evidence_of_nothing, evidence_of_trouble, in_blocks
 
 
 class TablesContract:
@@ -61,6 +61,12 @@ class TablesContract:
     def test_the_same_evidence_gives_the_same_tables(self) -> None:
         for evidence in (evidence_of_trouble(), *(each for each, _ in self.cases)):
             assert self._given(evidence) == self._given(evidence), "the same evidence gives other tables: no clock, no chance"
+
+    def test_columns_in_short_blocks_give_the_same_tables(self) -> None:
+        for evidence, _ in self.cases:
+            assert self._given(in_blocks(evidence)) == self._given(evidence), (
+                "evidence.columns and evidence.ordered give blocks of any length, or none: tables must not depend on it"
+            )
 
     def test_without_series_no_queue_is_known(self) -> None:
         assert type(self).tables.queued(()) is None, "no series tells of a queue: give None"

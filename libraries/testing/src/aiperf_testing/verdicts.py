@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from aiperf.sdk.columns import NUMBERS, Floats
+from aiperf.sdk.columns import NUMBERS, Floats, Ints
 from aiperf.sdk.fetch import Servers
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
@@ -37,6 +37,8 @@ from aiperf_testing.plans import sample_plan
 from aiperf_testing.summaries import sample_summary
 
 _REQUESTS = 24
+_BLOCK = 5
+"""Requests of a short block."""
 
 
 def sample_evidence(*results: Result, **changes: Any) -> Evidence:
@@ -70,6 +72,21 @@ def _zeros(name: str) -> Floats:
     if name not in NUMBERS:
         raise LookupError(f"there is no column {name!r}")
     return np.zeros(_REQUESTS)
+
+
+def in_blocks(evidence: Evidence) -> Evidence:
+    """The same evidence, whose columns come in short blocks."""
+
+    def columns(names: Sequence[str]) -> Iterator[tuple[Floats, ...]]:
+        for block in evidence.columns(*names):
+            for at in range(0, len(block[0]), _BLOCK):
+                yield tuple(column[at : at + _BLOCK] for column in block)
+
+    def ordered(name: str) -> Iterator[tuple[Ints, Floats]]:
+        for places, values in evidence.ordered(name):
+            yield from ((places[at : at + _BLOCK], values[at : at + _BLOCK]) for at in range(0, len(places), _BLOCK))
+
+    return replace(evidence, read_columns=columns, read_ordered=ordered)
 
 
 def _taken(struct: type[Any], changes: dict[str, Any], *, beside: tuple[type[Any], ...]) -> dict[str, Any]:
@@ -152,6 +169,12 @@ class VerdictContract:
     def test_the_same_evidence_gives_the_same_findings(self) -> None:
         for evidence in (sample_evidence(), evidence_of_trouble()):
             assert self._judge(evidence) == self._judge(evidence), "the same evidence gives other findings: no clock, no chance"
+
+    def test_columns_in_short_blocks_give_the_same_findings(self) -> None:
+        for evidence, _ in self.cases:
+            assert self._judge(in_blocks(evidence)) == self._judge(evidence), (
+                "evidence.columns and evidence.ordered give blocks of any length, or none: findings must not depend on it"
+            )
 
     def test_an_error_is_explained_in_one_line_or_not_at_all(self) -> None:
         verdict = type(self).verdict(type(self).options)

@@ -16,6 +16,8 @@ class {{ cookiecutter.__class }}(Tables[None]):
     def tables(self, evidence: Evidence) -> SummaryTable | None:
         if not evidence.summary.valid:
             return None
-        workers = Counter(evidence.column("shard").tolist())
+        workers: Counter[float] = Counter()
+        for (shards,) in evidence.columns("shard"):
+            workers.update(shards.tolist())
         rows = [(int(worker), count, 100 * count / workers.total()) for worker, count in sorted(workers.items())]
         return SummaryTable("{{ cookiecutter.__key }}", "Requests by worker", COLUMNS, tuple(rows))

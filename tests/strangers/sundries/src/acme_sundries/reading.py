@@ -148,12 +148,13 @@ class Logbook(Tables[None]):
         if not evidence.summary.valid:
             return
         tides = [line for line in evidence.samples("tides") if isinstance(line, Sample)]
-        ended = evidence.column("ended_ns")
+        requests = sum(len(sent) for (sent,) in evidence.columns("sent_ns"))
+        home_s = max((float(ended[-1]) / 1e9 for _, ended in evidence.ordered("ended_ns") if len(ended)), default=None)
         rows = []
         for window in evidence.windows:
             seen = sum(window.begin_ns <= line.moment.at_ns <= window.end_ns for line in tides)
             mine = window.phase == evidence.phase.index
-            rows.append((window.phase, (window.end_ns - window.begin_ns) / 1e9, seen, len(ended) if mine else None))
+            rows.append((window.phase, (window.end_ns - window.begin_ns) / 1e9, seen, requests if mine else None))
         columns = (TableColumn("phase"), TableColumn("length", "s"), TableColumn("soundings"), TableColumn("requests"))
         yield SummaryTable("logbook", "Logbook", columns, tuple(rows), notes=("written in ink",))
-        yield SummaryFacts("sailing", {"soundings": len(tides), "ship": {"name": "Perseverance"}})
+        yield SummaryFacts("sailing", {"soundings": len(tides), "ship": {"name": "Perseverance"}, "home_s": home_s})
