@@ -1,11 +1,12 @@
 """The parent of a run with sites: how much memory it takes to receive the columns of all, and to make the report of them.
 
-usage: gathered.py [--sites N] [--requests N] [--chunks N]
+usage: gathered.py [--sites N] [--requests N] [--chunks N] [--keep FOLDER]
 
 The run is a real one, ``aiperf profile`` at the summary level with the sites of tests/strangers/annex, whose program is this
 file: it speaks to the run as a site does, by the site's own code, but starts no workers and sends nothing.  Its columns, of
 *requests* at each site, are made up before the run.  They cross the channel in pieces, and the run's own reducers go on from
-them.  Told are the largest resident sizes of the run's process and of its reducers.  Must reach: 300 MB at most in each of
+them.  Told are the largest resident sizes of the run's process and of the largest of those that it starts, and of each the
+largest proportional size (PSS, ten looks a second) and the part of it that is no file's.  Must reach: 300 MB at most in each of
 them with 8 sites of 1,000,000 requests.
 """
 
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -142,24 +144,45 @@ exec {python} {program} --site
 """
 
 
+class Sizes(NamedTuple):
+    """The largest sizes of a process, in MB: resident, proportional, and of the latter what is no page of a file."""
+
+    resident: float = 0.0
+    proportional: float = 0.0
+    anonymous: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.resident:.0f} MB (PSS {self.proportional:.0f}, of it {self.anonymous:.0f} of no file)"
+
+
 class Peak:
-    """The largest resident sizes, in MB, of a run's process and of those that it started, but for those of sites."""
+    """The sizes of a run's process and of those that it started, but for those of sites."""
 
     def __init__(self, pid: int) -> None:
-        self._pid, self.parent_mb, self.children_mb = pid, 0.0, dict[int, float]()
+        self._pid, self.parent, self.children = pid, Sizes(), dict[int, Sizes]()
 
     def look(self) -> None:
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                fields = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
-                command = (process / "cmdline").read_bytes()
-                peak_mb = int(fields["VmHWM"].split()[0]) * 1024 / 1e6
+                fields = _fields(process / "status")
+                command, own = (process / "cmdline").read_bytes(), int(process.name) == self._pid
+                if not own and (int(fields["PPid"]) != self._pid or b"--site" in command):
+                    continue
+                maps = _fields(process / "smaps_rollup")
+                texts = fields["VmHWM"], maps["Pss"], maps["Pss_Anon"]
             except (OSError, KeyError):  # it has ended
                 continue
-            if int(process.name) == self._pid:
-                self.parent_mb = peak_mb
-            elif int(fields["PPid"]) == self._pid and b"--site" not in command:
-                self.children_mb[int(process.name)] = peak_mb
+            now = Sizes(*(int(text.split()[0]) * 1024 / 1e6 for text in texts))
+            before = self.parent if own else self.children.get(int(process.name), Sizes())
+            largest = Sizes(*map(max, now, before))
+            if own:
+                self.parent = largest
+            else:
+                self.children[int(process.name)] = largest
+
+
+def _fields(path: Path) -> dict[str, str]:
+    return dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
 
 
 def gathered(folder: Path, sites: int, requests: int, chunks: int) -> tuple[Peak, float]:
@@ -204,6 +227,7 @@ def main() -> int:
     parser.add_argument("--sites", type=int, default=8)
     parser.add_argument("--requests", type=int, default=1_000_000, help="of each site (1,000,000)")
     parser.add_argument("--chunks", type=int, default=8, help="of each request (8)")
+    parser.add_argument("--keep", type=Path, help="move the run's folder there")
     parser.add_argument("--site", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.site:
@@ -211,10 +235,12 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="gathered-", dir=os.environ.get("BENCH_DIR")) as folder:
         peak, took_s = gathered(Path(folder), options.sites, options.requests, options.chunks)
-    largest = max(peak.children_mb.values(), default=0.0)
+        if options.keep is not None:
+            (Path(folder) / "run").rename(options.keep)
+    largest = max(peak.children.values(), default=Sizes())
     print(f"{options.sites} sites of {options.requests:,} requests of {options.chunks} chunks: {took_s:.0f} s;", end=" ")
-    print(f"the run's process took {peak.parent_mb:.0f} MB at most, the largest of its others {largest:.0f} MB")
-    return 0 if max(peak.parent_mb, largest) <= MOST_MB else 1
+    print(f"the run's process took {peak.parent} at most, the largest of its others {largest}")
+    return 0 if max(peak.parent.resident, largest.resident) <= MOST_MB else 1
 
 
 if __name__ == "__main__":

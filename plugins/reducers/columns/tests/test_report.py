@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
@@ -656,23 +657,68 @@ def test_evidence_has_the_bodies_of_the_data_set(tmp_path: Path) -> None:
     assert [kept.body(entry) for entry in (0, 1, 2)] == [b"one two three", b"one", b""]
 
 
-@pytest.mark.parametrize("most", [0, 1 << 28])
-def test_columns_that_are_read_together_are_those_read_alone(
-    tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("aiperf_reducer_columns.report.kept._MOST_BYTES", most)
+def six_requests(tmp_path: Path) -> Recording:
+    """The journal of a run whose two phases have three requests each, reduced."""
     phases = (PhasePlan("warmup", "warmup", 0, "burst"), PhasePlan("profiling", "profiling", 1, "burst"))
     made = Recording(tmp_path, phases=phases)
     for request in range(6):
         made.answered(request, request * 10**6, (request * 10**6 + 5, event(text="a b")), phase=request % 2, n=request // 2)
     made.flush(21 * 10**6)
     ShardReducer(made.plan, made.journal, 0, 1, clock=CLOCK).finish()
-    together, names = Kept(made.journal, 1), ("n", "sent_ns", "started_ns", "output_tokens", "dns_ns")
-    for name in names:
+    return made
+
+
+_NAMES = ("n", "sent_ns", "started_ns", "output_tokens", "dns_ns")
+
+
+@pytest.mark.parametrize("most", [0, 1 << 28])
+@pytest.mark.parametrize("first", _NAMES)
+def test_columns_that_are_read_together_are_those_read_alone(
+    tmp_path: Path, most: int, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aiperf_reducer_columns.report.kept_columns.MOST_BYTES", most)
+    made = six_requests(tmp_path)
+    together = Kept(made.journal, 1)
+    together.column(first)
+    for name in _NAMES:
         alone = Kept(made.journal, 1).column(name)
         assert len(alone) == 3 and alone.tobytes() == together.column(name).tobytes() == together.column(name).tobytes()
+        assert np.concatenate([block for (block,) in together.columns([name])]).tobytes() == alone.tobytes()
     together.column("started_ns")[:] = 0
+    (block,) = together.columns(["started_ns"])
+    block[0][:] = 0
     assert together.column("started_ns").any(), "who asks gets columns of their own"
+    assert not list(made.journal.glob("scratch-*")), "a file without a name"
+
+
+def test_columns_come_in_blocks_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "BATCH_REQUESTS", 1)
+    monkeypatch.setattr("aiperf_reducer_columns.report.kept_columns.BLOCK", 2)
+    kept = Kept(six_requests(tmp_path).journal, 1)
+    assert [(n.tolist(), len(sent)) for n, sent in kept.columns(["n", "sent_ns"])] == [([0, 1], 2), ([2], 1)]
+    ((places, values),) = kept.ordered("started_ns")
+    assert values.tolist() == sorted(kept.column("started_ns").tolist()) == kept.column("started_ns")[places].tolist()
+    assert [len(values) for _, values in kept.ordered("sent_ns")] == [0], "without those that have none"
+    with pytest.raises(LookupError, match="did you mean 'sent_ns'"):
+        kept.columns(["n", "send_ns"])
+
+
+def test_without_room_on_the_disk_columns_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = six_requests(tmp_path)
+    usual = {name: Kept(made.journal, 1).column(name).tolist() for name in ("n", "started_ns", "ended_ns")}
+    order = [values.tolist() for _, values in Kept(made.journal, 1).ordered("ended_ns")]
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr("aiperf_reducer_columns.report.kept_columns.MOST_BYTES", 0)
+    monkeypatch.setattr("aiperf_reducer_columns.report.ordering.IN_MEMORY", 1)
+    monkeypatch.setattr("aiperf_reducer_columns.report.scratch.Scratch.add", full)
+    kept = Kept(made.journal, 1)
+    assert {name: kept.column(name).tolist() for name in usual} == usual
+    assert [values.tolist() for _, values in kept.ordered("ended_ns")] == order
+    ((ended, started),) = kept.columns(["ended_ns", "started_ns"])
+    assert [ended.tolist(), started.tolist()] == [usual["ended_ns"], usual["started_ns"]]
 
 
 def test_evidence_has_the_requests_that_a_killed_reducer_did_not_store(tmp_path: Path) -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
+from aiperf.sdk.columns import Floats, Ints
+from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.verdict import Evidence, Finding
+from aiperf.testing import sample_evidence
 from aiperf_verdict_cold_server import ColdServer
 from aiperf_verdict_cold_server.beginning import _t_quantile, slow_beginning
-from aiperf_verdict_cold_server.contract import ColdServerContract, timed
+from aiperf_verdict_cold_server.contract import ColdServerContract, S, timed
+from aiperf_verdict_cold_server.instants import Moments, count_up
+from aiperf_verdict_cold_server.requests import ColdRequests, cold_requests
+from msgspec.structs import replace
 
 
 class TestItKeepsTheContract(ColdServerContract):
@@ -69,3 +79,94 @@ def test_requests_under_another_load_are_not_compared() -> None:
 )
 def test_quantiles_of_students_t(tail: float, freedom: int, t: float) -> None:
     assert _t_quantile(tail, freedom) == pytest.approx(t, rel=1e-4)
+
+
+def busy(count: int, phase: PhasePlan, size: int | None = None) -> Evidence:
+    """Requests of which nothing is even; *size*: of the blocks in which their columns come, None for whole columns."""
+    draw = np.random.default_rng(count)
+    begun = np.round(np.sort(draw.uniform(0, count / 50, count)), 1) * S  # some at once
+    wait, order = draw.lognormal(-1, 0.5, count) * S, draw.permutation(count)
+    known = {
+        "sent_ns": np.where(draw.random(count) < 0.02, np.nan, begun), "first_token_ns": begun + wait,
+        "last_token_ns": begun + 3 * wait, "ended_ns": begun + 4 * wait, "outcome": draw.random(count) < 0.02,
+        "entry": draw.integers(0, count // 3, count), "turn": draw.integers(0, 3, count),
+        "output_tokens": draw.integers(1, 200, count), "input_tokens": draw.integers(1, 900, count),
+    }  # fmt: skip
+    known = {name: np.asarray(values, dtype=np.float64)[order] for name, values in known.items()}
+    whole = sample_evidence(phase=phase, read_column=lambda name: known.get(name, np.full(count, np.nan)))
+    if size is None:
+        return whole
+
+    def cut(parts: tuple[Floats | Ints, ...]) -> Iterator[Any]:
+        return (tuple(part[at : at + size] for part in parts) for at in range(0, len(parts[0]), size))
+
+    return replace(
+        whole, read_columns=lambda names: cut(*whole.columns(*names)), read_ordered=lambda name: cut(*whole.ordered(name))
+    )  # fmt: skip
+
+
+_CLOSED = PhasePlan("profiling", "profiling", 0, "burst", concurrency=64)
+_OPEN = PhasePlan("profiling", "profiling", 0, "rate", rate=50.0)
+
+
+@pytest.mark.parametrize("phase", [_CLOSED, _OPEN])
+@pytest.mark.parametrize("size", [1, 7, 300, 1000])
+def test_blocks_of_columns_give_what_whole_columns_give(phase: PhasePlan, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf_verdict_cold_server.requests._MOST_ROWS", 300)
+    whole, cut = (cold_requests(busy(1000, phase, each), 12_345.0) for each in (None, size))
+    assert whole is not None and cut is not None and len(whole.begun_s) > 300
+    for name in ColdRequests.__struct_fields__:
+        one, other = getattr(whole, name), getattr(cut, name)
+        assert one == other if isinstance(one, bool) else one.tobytes() == other.tobytes(), name
+
+
+def test_moments_have_the_instants_up_to_them() -> None:
+    draw = np.random.default_rng(1)
+    instants, at = np.sort(draw.integers(0, 40, 200) / 4), np.append(draw.integers(-2, 44, 100) / 4, np.nan)
+    right, left = Moments(at), Moments(at, "left")
+    count_up((instants[begin : begin + 9] for begin in range(0, 200, 9)), right, left)
+    assert right.counts.tolist() == np.searchsorted(instants, at, "right").tolist()
+    assert left.counts.tolist() == np.searchsorted(instants, at, "left").tolist()
+    for moment, area in zip(at[:-1].tolist(), right.areas[:-1].tolist(), strict=True):
+        assert area == pytest.approx(np.maximum(0, moment - instants).sum())
+
+
+class EvenRequests:
+    """Columns of so many requests, made block by block; nobody may ask for a whole one."""
+
+    _SIZE = 1000
+
+    def __init__(self, count: int) -> None:
+        def whole(name: str) -> Floats:
+            raise AssertionError(f"the whole column {name}")
+
+        self._count = count
+        self.evidence = sample_evidence(
+            phase=_CLOSED, read_column=whole, read_columns=self._columns, read_ordered=self._ordered
+        )  # fmt: skip
+
+    def _block(self, name: str, begin: int) -> Floats:
+        places = np.arange(begin, begin + self._SIZE, dtype=np.float64)
+        instants = {"sent_ns": 0.0, "first_token_ns": 0.1, "last_token_ns": 0.9, "ended_ns": 1.0}
+        return (places / 50 + instants[name]) * S if name in instants else places if name == "entry" else np.zeros(self._SIZE)
+
+    def _columns(self, names: Sequence[str]) -> Iterator[tuple[Floats, ...]]:
+        return (tuple(self._block(name, begin) for name in names) for begin in range(0, self._count, self._SIZE))
+
+    def _ordered(self, name: str) -> Iterator[tuple[Ints, Floats]]:
+        begins = range(0, self._count, self._SIZE)
+        return ((np.arange(begin, begin + self._SIZE), self._block(name, begin)) for begin in begins)
+
+
+def test_many_requests_take_a_fraction_of_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf_verdict_cold_server.requests._MOST_ROWS", 300)
+    count = 400_000
+    evidence = EvenRequests(count).evidence
+    tracemalloc.start()
+    try:
+        found = cold_requests(evidence, 0.0)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found is not None and 300 <= len(found.begun_s) < 600
+    assert most < count * 8 / 2

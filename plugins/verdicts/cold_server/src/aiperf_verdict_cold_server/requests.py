@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from aiperf import Evidence
 from aiperf.sdk.columns import Floats
 from msgspec import Struct
 from numpy.typing import NDArray
+
+from aiperf_verdict_cold_server.instants import Moments, count_up
 
 _COMPLETED = 0
 """The outcome of a request with a whole answer, as the column ``outcome`` has it."""
@@ -34,63 +38,71 @@ class ColdRequests(Struct, frozen=True):
 
 def cold_requests(evidence: Evidence, begin_ns: float) -> ColdRequests | None:
     """The requests with a whole answer; None where there are none.  *begin_ns*: of the phase, since the run's start."""
-    everyone = _Times.of(evidence, begin_ns)
-    rows = np.flatnonzero(everyone.good)
-    if not len(rows):
+    good = _good(evidence)
+    count = int(np.count_nonzero(good))
+    if not count:
         return None
-    rows = rows[:: max(1, len(rows) // _MOST_ROWS)]
-    judged = _Judged.of(evidence, everyone, rows, begin_ns)
+    judged = _Judged.of(evidence, _some(evidence, good, max(1, count // _MOST_ROWS)), begin_ns)
     begun, end = judged.begun, judged.ended
     first = np.where(np.isnan(judged.first), end, judged.first) - begun
     later = begun >= np.median(begun)
-    near = float(np.median(first[later]))
-    starts = everyone.begun[: np.count_nonzero(~np.isnan(everyone.begun))]  # in order, those without a start behind them
+    near, usual_s = float(np.median(first[later])), float(np.median((end - begun)[later]))
+    behind, ahead = Moments(begun + near), Moments(begun - near, "left")
+    load, decode_load = _loads(evidence, judged, begin_ns, usual_s, behind, ahead)
     streamed = not np.isnan(judged.first).all()
-    around = companions = _between(starts, begun - near, begun + near) - 1
+    around = companions = (behind.counts - ahead.counts).astype(np.float64) - 1
     if not streamed and open_loop(evidence):  # the load is just that
-        around = np.zeros(len(rows))
-    load, decode_load = _loads(evidence, everyone, judged, starts, float(np.median((end - begun)[later])))
-    tokens, kinds = _uncached(evidence, everyone.order[rows]), _kinds(evidence, everyone.order, rows)
-    lengths = np.zeros(len(rows)) if streamed else np.nan_to_num(judged.made)
+        around = np.zeros(len(begun))
+    lengths = np.zeros(len(begun)) if streamed else np.nan_to_num(judged.made)
+    conditions = (_bins(around), _bins(load, _COARSE), _bins(judged.uncached), _bins(lengths), _kinds(evidence, judged))
     return ColdRequests(
-        begun, first, judged.between(), _cells(_bins(around), _bins(load, _COARSE), _bins(tokens), _bins(lengths), kinds),
-        _cells(_bins(decode_load)), companions, streamed,
-    )  # fmt: skip
+        begun, first, judged.between(), _cells(*conditions), _cells(_bins(decode_load)), companions, streamed
+    )
 
 
-class _Times(Struct, frozen=True):
-    """All requests of the phase, in the order of their starts, in s since its begin."""
+def _good(evidence: Evidence) -> NDArray[np.bool_]:
+    """Whether each request of the phase has a whole answer."""
+    parts = [np.zeros(0, dtype=bool)]
+    for outcome, sent, ended in evidence.columns("outcome", "sent_ns", "ended_ns"):
+        parts.append((outcome == _COMPLETED) & ~np.isnan(sent) & ~np.isnan(ended))
+    return np.concatenate(parts)
 
-    order: NDArray[np.int64]
-    begun: Floats
-    ended: Floats
-    good: NDArray[np.bool_]
 
-    @classmethod
-    def of(cls, evidence: Evidence, begin_ns: float) -> _Times:
-        order = np.argsort(evidence.column("sent_ns"), kind="stable")
-        sent, ended = ((evidence.column(name)[order] - begin_ns) / 1e9 for name in ("sent_ns", "ended_ns"))
-        good = (evidence.column("outcome")[order] == _COMPLETED) & ~np.isnan(sent) & ~np.isnan(ended)
-        return cls(order, sent, ended, good)
+def _some(evidence: Evidence, good: NDArray[np.bool_], step: int) -> NDArray[np.int64]:
+    """Every so many of the good requests, in the order of their starts."""
+    chosen, seen = list[NDArray[np.int64]](), 0
+    for requests, _ in evidence.ordered("sent_ns"):
+        own = requests[good[requests]]
+        chosen.append(own[-seen % step :: step].copy())  # a part would keep the whole block
+        seen += len(own)
+    return np.concatenate(chosen)
 
 
 class _Judged(Struct, frozen=True):
-    """The times of the requests that are looked at, and how many tokens each made."""
+    """The requests that are looked at, in the order of their starts, in s since the begin of the phase.
 
+    rows: their places among all.  made: tokens of each.  uncached: prompt tokens that had to be computed, as far as it is
+    known; 0 where it isn't.
+    """
+
+    rows: NDArray[np.int64]
     begun: Floats
     first: Floats
     last: Floats
     ended: Floats
     made: Floats
+    uncached: Floats
+    entry: Floats
+    turn: Floats
 
     @classmethod
-    def of(cls, evidence: Evidence, everyone: _Times, rows: NDArray[np.int64], begin_ns: float) -> _Judged:
-        def column(name: str) -> Floats:
-            return evidence.column(name)[everyone.order[rows]]
-
-        first, last = ((column(name) - begin_ns) / 1e9 for name in ("first_token_ns", "last_token_ns"))
-        made = column("output_tokens") + np.nan_to_num(column("reasoning_tokens"))
-        return cls(everyone.begun[rows], first, last, everyone.ended[rows], made)
+    def of(cls, evidence: Evidence, rows: NDArray[np.int64], begin_ns: float) -> _Judged:
+        instants = _taken(evidence, rows, ("sent_ns", "first_token_ns", "last_token_ns", "ended_ns"))
+        begun, first, last, ended = ((column - begin_ns) / 1e9 for column in instants)
+        made, thoughts, entry, turn = _taken(evidence, rows, ("output_tokens", "reasoning_tokens", "entry", "turn"))
+        theirs, ours, cached = _taken(evidence, rows, ("usage_prompt_tokens", "input_tokens", "usage_cached_tokens"))
+        uncached = np.nan_to_num(np.where(np.isnan(theirs), ours, theirs) - np.nan_to_num(cached))
+        return cls(rows, begun, first, last, ended, made + np.nan_to_num(thoughts), uncached, entry, turn)
 
     def between(self) -> Floats:
         """Mean time between the tokens of each."""
@@ -98,22 +110,46 @@ class _Judged(Struct, frozen=True):
         return np.where((self.made > 1) & (span > 0), span / np.maximum(1, self.made - 1), np.nan)
 
 
-def _loads(evidence: Evidence, everyone: _Times, judged: _Judged, starts: Floats, usual_s: float) -> tuple[Floats, Floats]:
-    """The load that each met when it began, and between its first and its last token.
+def _taken(evidence: Evidence, rows: NDArray[np.int64], names: Sequence[str]) -> list[Floats]:
+    """These columns of some requests."""
+    order = np.argsort(rows)
+    ascending, found, begin = rows[order], [np.empty(len(rows)) for _ in names], 0
+    for block in evidence.columns(*names):
+        end = begin + len(block[0])
+        inside = slice(*np.searchsorted(ascending, (begin, end)))
+        for values, column in zip(found, block, strict=True):
+            values[order[inside]] = column[ascending[inside] - begin]
+        begin = end
+    return found
+
+
+def _loads(
+    evidence: Evidence, judged: _Judged, begin_ns: float, usual_s: float, *others: Moments
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """The load that each met when it began, and between its first and its last token; and starts up to *others*.
 
     Where due times alone decide, requests begun in a usual latency: a slow server has more in flight, and that is no other
     load. Else requests in flight.
     """
     begun, last = judged.begun, np.where(np.isnan(judged.last), judged.ended, judged.last)
+
+    def instants(name: str) -> Iterator[Floats]:
+        return ((values - begin_ns) / 1e9 for _, values in evidence.ordered(name))
+
     if open_loop(evidence):
         since = begun - usual_s
+        from_since, to_begun, to_last = Moments(since, "left"), Moments(begun), Moments(last)
+        count_up(instants("sent_ns"), *others, from_since, to_begun, to_last)
         span = np.maximum(last - since, 1e-9)
-        return _between(starts, since, begun), _between(starts, since, last) / span * usual_s
-    ends = np.sort(everyone.ended[~np.isnan(everyone.ended)])
-    flying = np.searchsorted(starts, begun, side="right") - np.searchsorted(ends, begun, side="right")
+        before, until_begun, until_last = (each.counts for each in (from_since, to_begun, to_last))
+        return (until_begun - before).astype(np.float64), (until_last - before).astype(np.float64) / span * usual_s
     first = np.where(np.isnan(judged.first), begun, judged.first)
-    span = np.maximum(last - first, 1e-9)
-    return flying.astype(np.float64), (_area(starts, first, last) - _area(ends, first, last)) / span
+    started, ended = ([Moments(at) for at in (begun, first, last)] for _ in range(2))
+    count_up(instants("sent_ns"), *others, *started)
+    count_up(instants("ended_ns"), *ended)
+    flying = started[0].counts - ended[0].counts
+    area = (started[2].areas - started[1].areas) - (ended[2].areas - ended[1].areas)
+    return flying.astype(np.float64), area / np.maximum(last - first, 1e-9)
 
 
 def open_loop(evidence: Evidence) -> bool:
@@ -121,43 +157,31 @@ def open_loop(evidence: Evidence) -> bool:
     return evidence.phase.paced and evidence.phase.concurrency is None
 
 
-def _area(instants: Floats, begin: Floats, end: Floats) -> Floats:
-    """The integral, from *begin* to *end*, of the number of *instants* up to a moment."""
-    sums = np.concatenate(([0.0], np.cumsum(instants)))
-
-    def until(at: Floats) -> Floats:
-        count = np.searchsorted(instants, at, side="right")
-        found: Floats = count * at - sums[count]
-        return found
-
-    return until(end) - until(begin)
-
-
-def _between(instants: Floats, begin: Floats, end: Floats) -> Floats:
-    """How many instants are in each of the intervals, both ends included."""
-    counts = np.searchsorted(instants, end, side="right") - np.searchsorted(instants, begin, side="left")
-    return counts.astype(np.float64)
-
-
-def _uncached(evidence: Evidence, rows: NDArray[np.int64]) -> Floats:
-    """Prompt tokens of these requests that had to be computed, as far as it is known; 0 where it isn't."""
-    theirs, ours, cached = (
-        evidence.column(name)[rows] for name in ("usage_prompt_tokens", "input_tokens", "usage_cached_tokens")
-    )
-    found: Floats = np.nan_to_num(np.where(np.isnan(theirs), ours, theirs) - np.nan_to_num(cached))
+def _kinds(evidence: Evidence, judged: _Judged) -> NDArray[np.int64]:
+    """Whether a request is a later turn, and whether its prompt was sent before: a cache may have it."""
+    turns = float(np.nanmax(judged.turn, initial=0.0)) + 1
+    own = _prompts(judged.entry, judged.turn, turns)
+    prompts = np.unique(own)
+    earliest, first, begin = np.full(len(prompts), np.inf), np.full(len(prompts), -1), 0
+    for sent, entry, turn in evidence.columns("sent_ns", "entry", "turn"):
+        asked = _prompts(entry, turn, turns)
+        places = np.minimum(np.searchsorted(prompts, asked), len(prompts) - 1)
+        rows = np.flatnonzero((prompts[places] == asked) & ~np.isnan(sent))
+        places, known, instants = places[rows], earliest.copy(), sent[rows]
+        np.minimum.at(earliest, places, instants)
+        new = (instants == earliest[places]) & (instants < known[places])
+        first[places[new][::-1]] = begin + rows[new][::-1]  # of those sent at once the first
+        begin += len(sent)
+    again = first[np.searchsorted(prompts, own)] != judged.rows
+    found: NDArray[np.int64] = again + 2 * (judged.turn > 0).astype(np.int64)
     return found
 
 
-def _kinds(evidence: Evidence, order: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whether a request of *rows* is a later turn, and whether its prompt was sent before: a cache may have it."""
-    turn = evidence.column("turn")[order]
-    later, prompt = (turn[rows] > 0).astype(np.int64), evidence.column("entry")[order]
-    prompt *= np.nanmax(turn, initial=0.0) + 1
-    prompt += turn
-    del turn
-    again = np.ones(len(order), dtype=bool)
-    again[np.unique(prompt, return_index=True)[1]] = False
-    found: NDArray[np.int64] = again[rows] + 2 * later
+def _prompts(entry: Floats, turn: Floats, turns: float) -> Floats:
+    """A number for each turn of each entry; -inf where it isn't known, NaN for turns from number *turns* on."""
+    found: Floats = entry * turns + turn
+    found[np.isnan(found)] = -np.inf
+    found[turn >= turns] = np.nan
     return found
 
 

@@ -259,7 +259,7 @@ class Merging:
             windows=self._windows, looks=None if self.end is None else self.end.looks,
         )  # fmt: skip
         kept, failures = Kept(self.journal, phase.index, again=any(part.again for part in self.parts)), list[str]()
-        known = replace(known, read_samples=kept.samples, read_column=kept.column, read_body=kept.body)
+        known = kept.shown_in(known)
         made, facts = tables(self.plan, known, {*TAKEN, *self.catalogue.metrics}, self._report)
         summary = replace(summary, tables=made, extra=summary.extra | facts)
         found = findings(self.plan, replace(known, summary=summary), failures.append)
