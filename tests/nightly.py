@@ -195,6 +195,16 @@ _ENDS = (
 )
 
 
+_SITES = (
+    "", "## Sites", "",
+    "Workers on other machines: [what follows](sites.md#bad-days) when a site dies, is cut off, stops, or has a full",
+    "disk. Held by tests, most of them marked `long`, which `make nightly` runs, and which the log of the server judges:",
+    "`tests/test_sites.py`, `test_sites_gone_wrong.py`, `test_site_restarts.py`, `test_kept_sites.py`,",
+    "`test_sites_lanes.py`, `test_far_sites.py` (in network namespaces, cut off for 10 s), `test_ssh_sites.py` (Debian's",
+    "server on loopback) and `test_ray_sites.py` (a cluster of three nodes, one of which is removed).",
+)
+
+
 def page(results: Results) -> str:
     faults, kills = list(fault_table.cells()), list(kill_table.cells())
     return "\n".join([
@@ -227,6 +237,7 @@ def page(results: Results) -> str:
         *_soaks(results),
         *_away(results),
         *_ENDS,
+        *_SITES,
     ]).rstrip() + "\n"  # fmt: skip
 
 

@@ -127,6 +127,18 @@ def test_all_sites_go_on_behind_the_last_primer_and_their_idle_time_is_capped(an
 
 
 @pytest.mark.long
+def test_kept_sites_begin_each_plan_with_lanes_of_its_own(annex: Annex) -> None:
+    load = (*FOUR, "--num-sessions", 6, "--warmup-requests-per-lane", 1, "--num-profile-runs", 2)
+    done = annex.aiperf(*words(annex, traces(annex.folder / "traces", 6, 0.4), *load, *SITES, name="run"))
+    assert done.code == 0, done.err
+    trees = defaultdict(set)
+    for row in annex.simulator.truth()["requests"]:
+        trees[row["correlation_id"][:8]].add((row["correlation_id"][19:], row["body"]))
+    (one, other) = trees.values()
+    assert one == other and len(one) > 12
+
+
+@pytest.mark.long
 def test_a_lost_site_loses_its_lanes_and_says_so(annex: Annex) -> None:
     data, load = traces(annex.folder / "traces", 9, 0.4), (*FOUR, "--benchmark-duration", 60)
     run = annex.aiperf.start(*words(annex, data, *load, *SITES, name="run"))

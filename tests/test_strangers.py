@@ -436,6 +436,8 @@ def test_plugins_of_all_other_categories_take_part_in_a_run(aiperf: Program, sim
 def test_a_third_party_engine_of_sites_is_short_and_has_the_workers(aiperf: Program, simulator: Simulator) -> None:
     code = [path for ending in ("py", "yaml", "toml") for path in STRANGERS["annex"].rglob(f"*.{ending}")]
     assert sum(bool(line.strip()) for path in code for line in path.read_text().splitlines()) <= 60
+    validated = aiperf("plugins", "validate", "acme-annex")
+    assert validated.code == 0 and "not checked" not in validated.err, "its manifest brings what the contract needs"
     for room in ("attic", "barn"):
         (aiperf.folder / room).mkdir()
     there = ("--engine", "annex", "--annex-rooms", "attic,barn")

@@ -9,12 +9,13 @@ import msgspec
 import pytest
 from aiperf.rundir import journal
 from aiperf.sdk.descriptor import PluginRef
+from aiperf.sdk.engine import SiteClock
 from aiperf.sdk.model import ErrorDetails
 from aiperf.sdk.plan import PhasePlan
 from aiperf.sdk.snapshot import LiveDelays, LiveWorker
 from aiperf.sdk.summary import Measurement, Quantiles, Result
 from aiperf.sdk.transport import EXHAUSTED, REFUSED, STREAMED
-from aiperf.sdk.verdict import UnfinishedRun
+from aiperf.sdk.verdict import FindingLevel, UnfinishedRun
 from aiperf.testing import full_snapshot, sample_evidence
 from aiperf_reducer_columns.report.evidence import arrivals, delivered, evidence, measurement, read_loops
 from aiperf_reducer_columns.report.report import report
@@ -38,9 +39,7 @@ def _result(tag: str, statistic: str, value: float | None) -> dict[str, Result]:
 
 def measured(tmp_path: Path, phase: PhasePlan = PROFILING, **given: Any) -> Measurement:
     """The measurement that the kernel makes of these facts, with the verdict of this package alone."""
-    plan = plan_for(
-        tmp_path, phases=(WARMUP, phase), verdicts=(OWN_PART,), **{k: given.pop(k) for k in _PLANNED if k in given}
-    )
+    plan = plan_for(tmp_path, phases=(WARMUP, phase), verdicts=(OWN_PART,), **{k: given.pop(k) for k in _PLANNED if k in given})
     census = given.pop("census", PhaseCounts({journal.COMPLETED: 100}, chunks=10_000))
     late, turnarounds = given.pop("slips", None), given.pop("turnarounds", None)
     side, begin_ns = given.pop("side", []), given.pop("begin_ns", 0.0)
@@ -71,6 +70,23 @@ def test_a_run_with_nothing_to_object_to_is_trustworthy(tmp_path: Path) -> None:
     assert (found.verdict, found.reasons, found.clock) == ("trustworthy", (), "kernel")
     assert found.client_error_ms is not None
     assert msgspec.structs.astuple(found.client_error_ms) == pytest.approx((0.05, 0.099, 0.1), rel=1e-3)
+
+
+@pytest.mark.parametrize(("within_ms", "drift_within_ms"), [(0.2, 0.3), (1.1, 0.0), (0.2, 1.4)])
+def test_clocks_of_sites_that_are_known_badly_make_time_slices_suspect(within_ms: float, drift_within_ms: float) -> None:
+    barn = SiteClock("barn", (1, 3), 0.0, within_ms, 0.0, drift_within_ms, wall_ahead_s=7200.4, trips=40)
+    attic, given = SiteClock("attic", (0, 2), within_ms=0.1, trips=40), sample_evidence()
+    own = replace(given.summary.measurement, sites=(attic, barn))
+    found = OwnPart(None).judge(replace(given, summary=replace(given.summary, measurement=own)))
+    by_kind = {finding.kind: finding for finding in found if finding.kind.startswith("site")}
+    clock = by_kind["site_clock"]
+    assert clock.sentence.startswith(f"the clock of the site barn is known to within {barn.uncertainty_ms:.3g} ms")
+    bad = max(within_ms, drift_within_ms - within_ms) > 1
+    assert (clock.level, clock.scope) == (
+        (FindingLevel.SUSPECT, "time slices and curves") if bad else (FindingLevel.NOTE, None)
+    )
+    wall = by_kind["site_wall_clock"]
+    assert wall.sentence == "the wall clock of the site barn is 7,200 s ahead of this machine's, which counts"
 
 
 @pytest.mark.parametrize(
