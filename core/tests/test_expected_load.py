@@ -75,9 +75,11 @@ def test_the_phase_with_most_to_do_decides() -> None:
     (ExpectedLoad(10, 0, 256), 4, 2, True, 1),
     (ExpectedLoad(1e9, 0, 0), 32, 640, False, 32),
     (ExpectedLoad(0, 0, 0), 3, 64, False, 1),
+    (ExpectedLoad(70_000, 0, 0), 4, None, False, 4),  # at sites: as many as the load needs
+    (ExpectedLoad(10, 0, 256), 9, None, True, 1),
 ])  # fmt: skip
 def test_reducers_keep_pace_with_the_workers(
-    load: ExpectedLoad, workers: int, cpus: int, forced: bool, reducers: int
+    load: ExpectedLoad, workers: int, cpus: int | None, forced: bool, reducers: int
 ) -> None:
     assert reducers_for(load, workers, cpus, forced=forced) == reducers
 

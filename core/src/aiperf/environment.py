@@ -153,7 +153,7 @@ def worker_cpu_share() -> float:
 
 
 def workers_cap() -> int:
-    """``AIPERF_WORKER_MAX_WORKERS_CAP``, 32: most workers without ``--workers-max``."""
+    """``AIPERF_WORKER_MAX_WORKERS_CAP``, 32: most workers without ``--workers-max``, at each site where there are some."""
     return whole("AIPERF_WORKER_MAX_WORKERS_CAP", 1, 1024) or 32
 
 

@@ -84,14 +84,16 @@ def highest(loads: Sequence[ExpectedLoad]) -> ExpectedLoad:
     return max(loads, key=lambda load: (load.workers, load.worker_cores))
 
 
-def reducers_for(load: ExpectedLoad, workers: int, cpus: int, *, forced: bool = False) -> int:
+def reducers_for(load: ExpectedLoad, workers: int, cpus: int | None, *, forced: bool = False) -> int:
     """Reducers that keep pace, each with the same number of workers' journals, or one less.
 
-    *forced*: somebody asked for so many workers, and expects that they are busy.  *cpus*: of this machine; reducers take half
-    of what workers leave, since servers and the run itself need some, too.
+    *cpus*: of this machine; reducers take half of what workers leave, since servers and the run itself need some, too.
+    None where workers are on machines with an unknown number.  *forced*: somebody asked for so many workers, and expects
+    that they are busy; that counts only where reducers are bounded.
     """
     each = load.reducer_cores / workers
-    if forced and workers > 1:
+    if forced and workers > 1 and cpus is not None:
         each = max(each, BUSY_WORKER[1 if load.chunks_s else 0])
     together = max(1, math.floor(REDUCER_SHARE / each + 1e-9)) if each else workers
-    return max(1, min(math.ceil(workers / together), workers, (cpus - workers) // 2))
+    bound = workers if cpus is None else (cpus - workers) // 2
+    return max(1, min(math.ceil(workers / together), workers, bound))

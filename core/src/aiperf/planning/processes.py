@@ -36,16 +36,17 @@ def counts(
     with the capability ``one_worker``.  Each of *sites* has as many of both.
 
     *dataset*: whose options say how long answers are.  *streaming*: whether these come in chunks.
-    A fixed schedule has one worker: its rate is unknown until the trace is read.
+    A fixed schedule has one worker: its rate is unknown until the trace is read.  The CPUs of this machine bound the numbers
+    where workers and reducers are here; those of sites are unknown.
     """
     tokens = None if dataset is None else _answer_tokens(draft, dataset)
     loads = [expected_load(phase, streaming=streaming, answer_tokens=tokens) for phase in phases]
     workers, reducers = 1, 1
     with draft.collected():
-        workers, reducers = _from_load(draft.kernel, phases, expected := highest(loads))
+        workers, reducers = _from_load(draft.kernel, phases, expected := highest(loads), sites)
         if sites:
             workers, reducers = _at_sites(draft, sites, workers, reducers)
-        _told(draft, workers, reducers, expected)
+        _told(draft, workers, reducers, expected, sites)
     if transport is not None and draft.registry.descriptor("transports", transport.name).capabilities.get("one_worker"):
         for field in ("workers", "workers_max"):
             if ((draft.typed(field) and getattr(draft.kernel, field)) or 1) > 1:
@@ -94,12 +95,17 @@ def _at_sites(draft: Draft, sites: int, workers: int, reducers: int) -> tuple[in
     return workers, min(workers, -(-reducers // sites) * sites)
 
 
-def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan], load: ExpectedLoad) -> tuple[int, int]:
-    """Workers and reducers for the load; ``--workers``, else ``AIPERF_WORKERS``, forces a number of workers."""
+def _from_load(
+    kernel: KernelOptions, phases: Sequence[PhasePlan], load: ExpectedLoad, sites: int
+) -> tuple[int, int]:  # fmt: skip
+    """Workers and reducers for the load; ``--workers``, else ``AIPERF_WORKERS``, forces a number of workers.
+
+    The CPUs of *sites* are unknown: there are as many of both there as the load needs.
+    """
     limits = [level for phase in phases for level in (phase.concurrency, phase.prefill_concurrency) if level is not None]
     users = [phase.users for phase in phases if phase.users is not None]
-    share, cap, cpus = environment.worker_cpu_share(), environment.workers_cap(), environment.cpus()
-    most = kernel.workers_max or min(math.floor(share * cpus) - 1, cap)
+    cpus, cap = None if sites else environment.cpus(), environment.workers_cap() * max(1, sites)
+    most = kernel.workers_max or (cap if cpus is None else min(math.floor(environment.worker_cpu_share() * cpus) - 1, cap))
     # More workers than sessions would idle.
     workers = max(1, min([load.workers, most, *limits, *users]))
     forced = kernel.workers or environment.forced_workers()
@@ -112,7 +118,7 @@ def _from_load(kernel: KernelOptions, phases: Sequence[PhasePlan], load: Expecte
     return workers, min(workers, reducers)
 
 
-def _told(draft: Draft, workers: int, reducers: int, load: ExpectedLoad) -> None:
+def _told(draft: Draft, workers: int, reducers: int, load: ExpectedLoad, sites: int) -> None:
     """Log what was chosen, and why, where the load by itself asks for more than one worker."""
     kernel = draft.kernel
     if load.workers == 1 or kernel.workers or environment.forced_workers() is not None:
@@ -123,7 +129,9 @@ def _told(draft: Draft, workers: int, reducers: int, load: ExpectedLoad) -> None
     else:
         why = f"{load.sessions:,} sessions at a time are expected, and a worker holds {SESSIONS_PER_WORKER:,}"
     if workers < load.workers:
-        bound = f"{draft.flag('workers_max')} {kernel.workers_max}" if kernel.workers_max else f"{environment.cpus()} CPUs"
+        bound = f"{environment.workers_cap()} workers of a site" if sites else f"{environment.cpus()} CPUs"
+        if kernel.workers_max:
+            bound = f"{draft.flag('workers_max')} {kernel.workers_max}"
         why += f"; the load has work for {load.workers:,}, and {bound} and the load's own limits leave room for {workers}"
     draft.hint(f"{chosen}: {why}; {draft.flag('workers')} sets a number")
 

@@ -40,7 +40,7 @@ from aiperf.sites import messages
 from aiperf.sites.channel import SiteLine
 from aiperf.sites.fence import held
 from aiperf.sites.files import DOWN_BYTES, FileCopy, sent_file, tls_files
-from aiperf.sites.fitness import unfit
+from aiperf.sites.fitness import crowded, unfit
 from aiperf.sites.going_on import Standing
 from aiperf.sites.silence import SILENCE_S
 from aiperf.sites.site_files import SiteFiles
@@ -178,6 +178,8 @@ class SiteProcess:
             self._line.send(messages.Unfit(why))
             return
         open_files.check(order.plan, max(1, len(order.workers)))
+        if (note := crowded(len(order.workers), len(order.reducers))) is not None:
+            self._line.send(messages.FromChild(control.encode(control.Notice(note))))
         self._order, self._clock = order, order.clock
         self._plan = here(order.plan, self._directory)
         self._files.wanted = order.plan.output.export_level == ExportLevel.RAW

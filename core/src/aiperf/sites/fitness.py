@@ -1,4 +1,4 @@
-"""Whether this machine has what a plan needs: the run's versions of the kernel and of each plugin."""
+"""Whether this machine has what a plan needs: the run's versions of the kernel and of each plugin, and cores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from msgspec import Struct
 
-from aiperf import __version__
+from aiperf import __version__, environment
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.plan import Plan, PluginPlan
 
@@ -18,6 +18,19 @@ def unfit(plan: Plan) -> str | None:
         return f"it has aiperf {__version__}, and the run has {plan.run.version}: install the same version"
     wrong = [f"{name} {there}, and the run has {wanted}" for name, there, wanted in _differing(plan.plugins)]
     return f"it has {'; '.join(wrong)}: install the same versions" if wrong else None
+
+
+def crowded(workers: int, reducers: int) -> str | None:
+    """What is to be said where so many processes have fewer cores here; None where each has one."""
+    cores = environment.cpus()
+    if workers + reducers <= cores:
+        return None
+    have, ask = _count(cores, "core"), f"{_count(workers, 'worker')} and {_count(reducers, 'reducer')}"
+    return f"it has {have} for {ask}, which wait for each other: set --workers, or use more sites"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _differing(plugins: PluginPlan) -> Iterator[tuple[str, str, str]]:

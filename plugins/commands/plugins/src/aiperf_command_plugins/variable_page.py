@@ -72,7 +72,8 @@ KERNEL = (
     ("AIPERF_HTTP_X_DYNAMO_SESSION_ID_FROM_CORRELATION_ID", "false", _FLAG, "Likewise as `X-Dynamo-Session-ID`.", False),
     ("AIPERF_TIMING_CANCEL_DRAIN_TIMEOUT", "10", "1 to 300 s", "Longest wait for aborted requests to come back.", False),
     ("AIPERF_WORKER_CPU_UTILIZATION_FACTOR", "0.75", "0.05 to 1", "Share of the CPUs that workers may take.", False),
-    ("AIPERF_WORKER_MAX_WORKERS_CAP", "32", "1 to 1024", "Most workers without `--workers-max`.", False),
+    ("AIPERF_WORKER_MAX_WORKERS_CAP", "32", "1 to 1024", "Most workers without `--workers-max`, at each site where there are"
+     " some.", False),
     ("AIPERF_RECORD_PROCESSOR_SCALE_FACTOR", "as many as it keeps pace with", "1 to 100",
      "Workers whose journals one reducer reads.", False),
     ("AIPERF_SERVICE_START_TIMEOUT", "60", "1 to 100000 s", "Longest time for workers and reducers to get ready.", False),

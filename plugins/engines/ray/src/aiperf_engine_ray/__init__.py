@@ -63,7 +63,6 @@ class Ray(SiteEngine[RayOptions]):
             raise AiperfError(f"{cluster} can't be reached: {_sentence(error)}", "see whether it runs: ray status") from error
 
     def start(self, start: SiteStart) -> Shard:
-        import ray
         from nacl.public import PublicKey, SealedBox
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -71,8 +70,8 @@ class Ray(SiteEngine[RayOptions]):
 
         cpus = start.workers + start.reducers
         place = PlacementGroupSchedulingStrategy(self._placed(cpus), placement_group_bundle_index=start.index)
-        actor = ray.remote(SiteActor).options(num_cpus=cpus, scheduling_strategy=place).remote()
-        with _told():
+        with _ray() as ray:
+            actor = ray.remote(SiteActor).options(num_cpus=cpus, scheduling_strategy=place).remote()
             node, key = ray.get(actor.where.remote())
             with start.log.open("a") as log:
                 log.write(f"at the node {node}\n")
@@ -106,9 +105,7 @@ class RaySite(Shard):
         return self.wait(0.0)
 
     def wait(self, seconds: float) -> int | None:
-        import ray
-
-        with _told():
+        with _ray() as ray:
             try:
                 said, code = ray.get(self._actor.look.remote(self._offset, seconds))
             except ray.exceptions.ActorUnavailableError:  # a broken connection, or a dead node: Ray finds out which
@@ -123,19 +120,17 @@ class RaySite(Shard):
         self._actor.end.remote(False)
 
     def kill(self) -> None:
-        import ray
-
-        with _told():
+        with _ray() as ray:
             ray.get(self._actor.end.remote(True))
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turn an error of Ray's into a sentence."""
+def _ray() -> Iterator[Any]:
+    """Ray, whose errors become sentences."""
     import ray
 
     try:
-        yield
+        yield ray
     except ray.exceptions.RayError as error:
         raise AiperfError(_sentence(error)) from error
 
