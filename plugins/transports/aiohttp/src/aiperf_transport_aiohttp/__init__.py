@@ -31,15 +31,19 @@ from aiperf_transport_aiohttp.ways import Way, way_to
 _WARM_S = 5.0
 _WARM_AT_ONCE = 64
 """Connections that are opened together ahead of the load."""
+_REST_NS = 5_000_000
+"""A server that closes its connection behind a stream without having said so (llama.cpp) has done it by then."""
 
 
 class _Target:
-    """URL, headers and proxy of all requests of one shape, in the types of aiohttp.  by: what connections are made by."""
+    """URL, headers and proxy of all requests of one shape, in the types of aiohttp.  by: what connections are made by.
+    server: what they lead to."""
 
     shape: weakref.ref[Shape]
 
     def __init__(self, shape: Shape, way: Way) -> None:
         self.url, self.proxy, self.by = way
+        self.server = self.by, self.url.origin()
         self.headers = dict(shape.headers)
         if "accept-encoding" not in {name.lower() for name in shape.headers}:
             self.headers["Accept-Encoding"] = "identity"
@@ -81,6 +85,9 @@ class AiohttpTransport:
         self._flights: set[_Flight] = set()
         self._reads = 0
         self._opened = 0
+        self._streamed_ns: dict[object, int] = {}
+        self._keep: set[object] = set()
+        self._carried: weakref.WeakSet[object] = weakref.WeakSet()
 
     @property
     def statistics(self) -> dict[str, int]:
@@ -200,9 +207,11 @@ class AiohttpTransport:
         exchange = flight.exchange
         if self._sessions.context is None:
             raise _RefusedError(self._trouble or ErrorDetails("the transport is not open", type="RuntimeError"))
-        by = self._target(exchange.shape).by
+        target = self._target(exchange.shape)
+        by = target.by
         try:
-            await self._ask(self._sessions.of(exchange, by), flight)
+            session = self._sessions.shared(by, reuse=False) if self._rests(target) else self._sessions.of(exchange, by)
+            await self._ask(session, flight)
         except UnreadError as error:
             # The server has closed the idle connection, and can't have got the request.  This is the only retry.
             if not exchange.flags & REUSED:
@@ -210,6 +219,15 @@ class AiohttpTransport:
             exchange.flags = (exchange.flags | error.flag) & ~REUSED
             exchange.connected_ns = exchange.sent_ns = exchange.sent_end_ns = 0
             await self._ask(self._sessions.shared(by, reuse=False), flight)
+
+    def _rests(self, target: _Target) -> bool:
+        """Whether a connection of the pool may be one that the server is about to close: a stream has just ended, and none of
+        its connections has carried an answer behind a stream so far."""
+        return (
+            not self.settings.sticky
+            and target.server not in self._keep
+            and monotonic_ns() - self._streamed_ns.get(target.server, -_REST_NS) < _REST_NS
+        )
 
     async def _ask(self, session: aiohttp.ClientSession, flight: _Flight) -> None:
         exchange = flight.exchange
@@ -236,8 +254,13 @@ class AiohttpTransport:
         if status == 101:
             raise _RefusedError(ErrorDetails("the server wants to switch protocols", type="UpgradeRefused"))
         kind = response.headers.get("Content-Type", "").lower()
+        protocol = response.connection.protocol if response.connection is not None else None
+        if protocol in self._carried:
+            self._keep.add(target.server)
         if kind.startswith("text/event-stream"):
             exchange.flags |= STREAMED
+            if protocol is not None:
+                self._carried.add(protocol)
         odd = "Content-Encoding" in response.headers or (kind and not exchange.flags & STREAMED and "json" not in kind)
         if self.settings.keep_heads or odd or status >= 300:
             # The names are strings of aiohttp's own kind, which a journal can't take.
@@ -255,6 +278,8 @@ class AiohttpTransport:
                 body = await content.readany()
             read_ns = monotonic_ns()
             if not body:
+                if exchange.flags & STREAMED:
+                    self._streamed_ns[target.server] = read_ns
                 return
             self._reads += 1
             exchange.bytes_received += len(body)

@@ -159,15 +159,17 @@ class KernelTransport:
 
     def send(self, exchange: Exchange) -> None:
         head = self._heads.get(id(exchange.shape)) or self._new_request_head(exchange.shape)
-        idle = head.origin.idle
+        origin = head.origin
+        idle, keeps = origin.idle, origin.keeps
         if self._by_session is not None and (connection := self._by_session.pop(exchange.session_id, None)) is not None:
-            idle = [connection]
-        while idle:
+            idle, keeps = [connection], True
+        while idle and (keeps or not idle[-1].streamed_ns or origin.rested()):
             connection = idle.pop()
             if connection is self.just_read or (connection.fd >= 0 and self.poller.is_quiet(connection.sock)):
                 exchange.flags |= REUSED
                 connection.begin(exchange, head)
                 return
+            connection.parted()
             connection.close()
             exchange.flags |= RECONNECTED
         self.connect(exchange, head)

@@ -10,6 +10,8 @@ call to the sink.  Everything else waits.  Quirks of real servers that this file
   close crosses the request, the request goes to a fresh connection if the server can't have got it: nothing was written, or
   its FIN has come and acknowledged nothing.  It is marked, its time zero kept.  A reset tells nothing: it acknowledges nothing
   either where the server's program has read the request, because acknowledgements are delayed.
+- A server may close the connection behind each stream without having said so (llama.cpp), some 0.1 ms later: until a connection
+  has carried an answer behind a stream, one rests for a while before it is used again; see :class:`Origin`.
 - A stamp belongs to the last TCP segment of a read.  A read with several events asks ``TCP_INFO`` how many data segments
   came, so that merged segments are counted.  The count begins anew behind each head.
 """
@@ -59,7 +61,10 @@ CLOSED_EARLY = "the server closed the connection before a whole answer was in"
 
 
 class Connection:
-    """One socket and the exchange it carries, None while it is idle.  fd: -1 while the socket is not open."""
+    """One socket and the exchange it carries, None while it is idle.  fd: -1 while the socket is not open.
+
+    streamed_ns: when the last answer, a stream, was whole; 0 without an answer, and behind another one.
+    """
 
     # More than 20 attributes: an object between them would be one more look-up for every chunk.
 
@@ -87,7 +92,7 @@ class Connection:
         mark = transport.settings.event_mark
         self._framed, self._mark = mark is not None, EVENT_MARK if mark is None else mark
         self._head_ns = self._interim = 0
-        self._address = self._began_ns = 0
+        self._address = self._began_ns = self.streamed_ns = 0
         self._hidden = 0  # what the reader says of its last read, as Sink.chunk gets it
         self._reading: Callable[..., None] = self._readable if transport.reader is None else self._came
 
@@ -319,6 +324,8 @@ class Connection:
         answer = self.answer
         answer.new_head = False
         exchange.status, exchange.ack_ns = answer.status, self.read_ns
+        if self.streamed_ns:
+            self.origin.keeps = True
         if answer.streamed:
             exchange.flags |= STREAMED
         counts = self._counted and self.transport.reader is None and (answer.streamed or self._framed)
@@ -360,6 +367,9 @@ class Connection:
         self.exchange = exchange.connection = None
         settings, answer = self.transport.settings, self.answer
         reusable = answer.keep and not answer.stray and settings.reuse and self.all_sent
+        self.streamed_ns = self.read_ns if exchange.flags & STREAMED else 0
+        if self.streamed_ns and self.origin.parts_behind_streams:
+            reusable = False
         if not reusable or (settings.sticky and exchange.final):
             self.close()
         self.transport.finished.append((exchange, self))
@@ -383,6 +393,7 @@ class Connection:
         """The server ended the connection."""
         exchange, answer = self.exchange, self.answer
         if exchange is None:
+            self.parted()
             self.close()
         elif answer.status and not answer.complete and not answer.length_known:
             answer.keep = False
@@ -390,12 +401,19 @@ class Connection:
         else:
             self._broken(ConnectionResetError(errno.ECONNRESET, CLOSED_EARLY), ended=True)
 
+    def parted(self) -> None:
+        """The server has closed the connection, and nothing came behind its last answer."""
+        if self.streamed_ns:
+            self.origin.parted(self.streamed_ns)
+
     def _broken(self, error: OSError, *, ended: bool = False) -> None:
         """The connection is lost.  *ended*: the server's FIN has come."""
         exchange, head = self.exchange, self.request_head
         if exchange is None or head is None:
             self.close()
             return
+        if not self.answer.begun:
+            self.parted()
         # On a fresh connection it is a fault of the server's; a reused one it may close at any time.
         if exchange.flags & REUSED and not self.answer.begun and (cause := self._unread(exchange, head, error, ended=ended)):
             self.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
+from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -15,13 +17,22 @@ from aiperf.sdk.transport import REFUSED, UNIX, TransportSettings, socket_path, 
 if TYPE_CHECKING:
     from aiperf_transport_sockets.connection import Connection
 
+log = logging.getLogger("aiperf.transports.kernel")
+
 TLS_SCHEMES = ("https", "grpcs")
+_REST_NS, _BEHIND_NS = 5_000_000, 100_000_000
+_PARTED = 2
 
 
 class Origin:
     """One scheme, host and port: its addresses, certificates and idle connections.
 
     Of a socket of this machine *host* is its path, *port* 0, and *base* the part of URLs that names it.
+
+    A server may end the connection behind each stream without having said so: a request that is sent meanwhile fails.  Until a
+    connection has carried an answer behind a stream (*keeps*), one is used again 5 ms after its stream at the earliest.  Where
+    the server has closed two by then, within 100 ms behind their streams, no stream's connection is used again
+    (*parts_behind_streams*).  Servers that keep their connections are known to at the first answer behind a stream.
 
     error: why the origin cannot be reached at all, None while it can.  failed: connections opened ahead of requests that
     were refused.
@@ -34,6 +45,27 @@ class Origin:
         self.idle: list[Connection] = []
         self.tls: ssl.SSLContext | None = None
         self.failed = 0
+        self.keeps = self.parts_behind_streams = False
+        self._parted = 0
+
+    def rested(self) -> bool:
+        """Move an idle connection to the end that may be used before it is known that the server keeps them: a stream was not
+        the last thing that it carried, or long enough ago.  False where there is none."""
+        latest_ns = monotonic_ns() - _REST_NS
+        for index, connection in enumerate(self.idle):
+            if connection.streamed_ns < latest_ns:
+                self.idle.append(self.idle.pop(index))
+                return True
+        return False
+
+    def parted(self, streamed_ns: int) -> None:
+        """The server has closed a connection whose last answer was a stream, whole at *streamed_ns*."""
+        if self.keeps or self.parts_behind_streams or monotonic_ns() - streamed_ns > _BEHIND_NS:
+            return
+        self._parted += 1
+        if self._parted >= _PARTED:
+            self.parts_behind_streams = True
+            log.info("%s closes the connection behind each stream: each request opens its own", self.name)
 
     @property
     def name(self) -> str:
