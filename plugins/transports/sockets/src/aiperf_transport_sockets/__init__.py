@@ -169,7 +169,7 @@ class KernelTransport:
                 exchange.flags |= REUSED
                 connection.begin(exchange, head)
                 return
-            connection.parted()
+            origin.parted(connection.streamed_ns)
             connection.close()
             exchange.flags |= RECONNECTED
         self.connect(exchange, head)

@@ -15,6 +15,7 @@ call to the sink.  Everything else waits.  Quirks of real servers that this file
 - A stamp belongs to the last TCP segment of a read.  A read with several events asks ``TCP_INFO`` how many data segments
   came, so that merged segments are counted.  The count begins anew behind each head.
 """
+# Larger than 450 lines: one class, whose size has its reason there.
 
 from __future__ import annotations
 
@@ -393,18 +394,13 @@ class Connection:
         """The server ended the connection."""
         exchange, answer = self.exchange, self.answer
         if exchange is None:
-            self.parted()
+            self.origin.parted(self.streamed_ns)
             self.close()
         elif answer.status and not answer.complete and not answer.length_known:
             answer.keep = False
             self._finished(exchange)
         else:
             self._broken(ConnectionResetError(errno.ECONNRESET, CLOSED_EARLY), ended=True)
-
-    def parted(self) -> None:
-        """The server has closed the connection, and nothing came behind its last answer."""
-        if self.streamed_ns:
-            self.origin.parted(self.streamed_ns)
 
     def _broken(self, error: OSError, *, ended: bool = False) -> None:
         """The connection is lost.  *ended*: the server's FIN has come."""
@@ -413,7 +409,7 @@ class Connection:
             self.close()
             return
         if not self.answer.begun:
-            self.parted()
+            self.origin.parted(self.streamed_ns)
         # On a fresh connection it is a fault of the server's; a reused one it may close at any time.
         if exchange.flags & REUSED and not self.answer.begun and (cause := self._unread(exchange, head, error, ended=ended)):
             self.close()

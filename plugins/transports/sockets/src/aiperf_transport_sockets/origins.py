@@ -22,6 +22,7 @@ log = logging.getLogger("aiperf.transports.kernel")
 TLS_SCHEMES = ("https", "grpcs")
 _REST_NS, _BEHIND_NS = 5_000_000, 100_000_000
 _PARTED = 2
+"""So many connections that were closed right behind their streams show that every one is."""
 
 
 class Origin:
@@ -59,8 +60,8 @@ class Origin:
         return False
 
     def parted(self, streamed_ns: int) -> None:
-        """The server has closed a connection whose last answer was a stream, whole at *streamed_ns*."""
-        if self.keeps or self.parts_behind_streams or monotonic_ns() - streamed_ns > _BEHIND_NS:
+        """The server has closed a connection.  *streamed_ns*: when its last answer, a stream, was whole; 0 of another one."""
+        if not streamed_ns or self.keeps or self.parts_behind_streams or monotonic_ns() - streamed_ns > _BEHIND_NS:
             return
         self._parted += 1
         if self._parted >= _PARTED:
