@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -59,40 +60,42 @@ class Client:
     @cached_property
     def completed(self) -> int:
         """Requests with a whole answer."""
-        return int((self._column("outcome") == _COMPLETED).sum())
+        return sum(int((outcome == _COMPLETED).sum()) for (outcome,) in self._blocks("outcome"))
 
     @cached_property
     def sent(self) -> int:
         """Requests of which the server may know: a byte of them was sent."""
-        return len(_known(self._column("sent_ns")))
+        return sum(len(_known(sent)) for (sent,) in self._blocks("sent_ns"))
 
     def usage(self, name: str) -> float | None:
         """A sum of the server's own counts in answers; None where an answer has none."""
-        counts = self._column(name)[self._column("outcome") == _COMPLETED]
-        return float(counts.sum()) if len(counts) and math.isfinite(counts.sum()) else None
+        return self.counted(name)
 
     def counted(self, *names: str) -> float | None:
         """A sum of the run's own counts of completed requests; None where the first of them is unknown."""
-        good = self._column("outcome") == _COMPLETED
-        first, *others = (self._column(name)[good] for name in names)
-        if not len(first) or not math.isfinite(first.sum()):
-            return None
-        return float(first.sum() + sum(_known(other).sum() for other in others))
+        count, total = 0, 0.0
+        for outcome, *columns in self._blocks("outcome", *names):
+            good = outcome == _COMPLETED
+            first, *others = (column[good] for column in columns)
+            count += len(first)
+            total += float(first.sum() + sum(_known(other).sum() for other in others))
+        return total if count and math.isfinite(total) else None
 
     def cached_share(self) -> float | None:
         """The part (%) of prompt tokens that the server says it found in its cache."""
         prompt, cached = self.usage("usage_prompt_tokens"), self.usage("usage_cached_tokens")
         return None if not prompt or cached is None else 100 * cached / prompt
 
-    def _column(self, name: str) -> Floats:
-        column = self._evidence.column(name)
-        if self._urls is not None:
-            url = self._evidence.column("url")
+    def _blocks(self, *names: str) -> Iterator[tuple[Floats, ...]]:
+        """These columns, of the requests to the URLs."""
+        if self._urls is None:
+            yield from self._evidence.columns(*names)
+            return
+        for url, *columns in self._evidence.columns("url", *names):
             chosen = url == self._urls[0]
             for other in self._urls[1:]:
                 chosen |= url == other
-            column = column[chosen]
-        return column
+            yield tuple(column[chosen] for column in columns)
 
 
 def _known(column: Floats) -> Floats:

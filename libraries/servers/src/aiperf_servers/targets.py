@@ -55,7 +55,7 @@ def counts_requests(evidence: Evidence, server: ServerCounts) -> bool:
 
 def _generates(evidence: Evidence) -> bool:
     """Whether requests make tokens."""
-    return evidence.plan.target.streaming or bool((evidence.column("output_tokens") > 0).any())
+    return evidence.plan.target.streaming or any((made > 0).any() for (made,) in evidence.columns("output_tokens"))
 
 
 def carried(evidence: Evidence, target: str, server: ServerCounts, client: Client) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from aiperf.sdk.verdict import Evidence, Finding
+from aiperf.testing import sample_evidence
 from aiperf_verdict_clock_throttling import ClockThrottling
 from aiperf_verdict_clock_throttling.contract import ClockThrottlingContract, lower, sampled
 from aiperf_verdict_clock_throttling.drops import drops
+from aiperf_verdict_clock_throttling.gpu_samples import _loaded
 
 
 class TestItKeepsTheContract(ClockThrottlingContract):
@@ -62,3 +64,15 @@ def test_a_drop_lasts_a_second(length: int, *, found: bool) -> None:
     clock = np.full(180, 1980.0)
     clock[60 : 60 + length] = 1500.0
     assert bool(drops(np.arange(180) / 3, clock, 180).drops) is found
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_times_with_a_request_in_flight_are_joined_block_by_block(size: int) -> None:
+    sent = np.array([7.0, 0.0, np.nan, 1.0, 9.0, 3.0, 2.5, 20.0]) * 1e9
+    ended = np.array([8.0, 2.0, 30.0, 1.5, np.nan, 4.0, 3.0, 21.0]) * 1e9
+    known = {"sent_ns": sent, "ended_ns": ended}
+    evidence = sample_evidence(
+        read_columns=lambda names: (tuple(known[name][at : at + size] for name in names) for at in range(0, 8, size))
+    )
+    begins, ends = _loaded(evidence, 0.5)
+    assert (begins.tolist(), ends.tolist()) == ([-0.5, 2.0, 6.5, 19.5], [1.5, 3.5, 7.5, 20.5])

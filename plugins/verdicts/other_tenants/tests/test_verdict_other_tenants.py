@@ -15,6 +15,7 @@ from aiperf.sdk.verdict import Evidence, Finding
 from aiperf_testing.verdicts import sample_evidence
 from aiperf_verdict_other_tenants import OtherTenants
 from aiperf_verdict_other_tenants.contract import OtherTenantsContract, answered
+from aiperf_verdict_other_tenants.running import _in_flight
 from msgspec.structs import replace
 
 S = 1_000_000_000
@@ -161,3 +162,22 @@ def test_requests_in_work_tell_where_nothing_is_counted(running: Callable[[float
     assert bool(found) is there
     if found:
         assert found[0].numbers["foreign_avg"] == pytest.approx(1.0, abs=0.2) and found[0].confidence == 0.8
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_requests_in_flight_are_counted_block_by_block(size: int) -> None:
+    draw = np.random.default_rng(1)
+    sent = draw.integers(0, 50, 100) * S / 4
+    ended = np.where(draw.random(100) < 0.1, np.nan, sent + draw.integers(0, 9, 100) * S / 4)
+    sent, url = np.where(draw.random(100) < 0.1, np.nan, sent), draw.integers(0, 3, 100)
+    known = {"sent_ns": sent, "ended_ns": ended, "url": url.astype(np.float64)}
+    plan = sample_evidence().plan.replacing(urls=("http://a", "http://b", "http://c"))
+    evidence = sample_evidence(
+        plan=plan,
+        read_columns=lambda names: (tuple(known[name][at : at + size] for name in names) for at in range(0, 100, size)),
+    )
+    at_s = np.array([3.0, 0.0, 12.5, 2.25, 40.0])  # in no order
+    for urls in ((0, 2), (0, 1, 2)):
+        own = ~np.isnan(sent) & np.isin(url, urls)
+        expected = [int((own & (sent <= at * S) & ~(ended <= at * S)).sum()) for at in at_s.tolist()]
+        assert _in_flight(evidence, at_s, urls).tolist() == expected

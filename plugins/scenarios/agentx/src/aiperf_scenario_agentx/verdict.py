@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -161,14 +162,16 @@ def coverages(evidence: Evidence) -> Iterator[Coverage]:
         return
     (window,) = (each for each in evidence.windows if each.phase == phase.index)
     begin_ns = window.begin_ns - evidence.zero_ns
-    good = evidence.column("outcome") == _COMPLETED
-    first, ended = evidence.column("first_token_ns"), evidence.column("ended_ns")
-    tokens = np.nan_to_num(evidence.column("output_tokens")) + np.nan_to_num(evidence.column("reasoning_tokens"))
-    spaced = good & ~np.isnan(first) & (tokens > 1)
+    first_ns = ended_ns = -math.inf
+    names = ("outcome", "first_token_ns", "ended_ns", "output_tokens", "reasoning_tokens")
+    for outcome, first, ended, made, thoughts in evidence.columns(*names):
+        good = outcome == _COMPLETED
+        spaced = good & ~np.isnan(first) & (np.nan_to_num(made) + np.nan_to_num(thoughts) > 1)
+        first_ns = max(first_ns, float(np.fmax.reduce(first[good], initial=-math.inf)))
+        ended_ns = max(ended_ns, float(np.fmax.reduce(ended[spaced], initial=-math.inf)))
     duration_ns = float(phase.duration_ns)
 
-    def share(instants: Any) -> float:
-        known = instants[~np.isnan(instants)]
-        return 0.0 if not len(known) else min(1.0, max(0.0, (float(known.max()) - begin_ns) / duration_ns))
+    def share(latest_ns: float) -> float:
+        return min(1.0, max(0.0, (latest_ns - begin_ns) / duration_ns))
 
-    yield Coverage(phase.name, duration_ns / 1e9, share(first[good]), share(ended[spaced]))
+    yield Coverage(phase.name, duration_ns / 1e9, share(first_ns), share(ended_ns))

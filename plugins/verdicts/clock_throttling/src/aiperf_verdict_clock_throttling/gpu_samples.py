@@ -134,12 +134,21 @@ def _of(known: _Known, source: str) -> GpuSamples:
 
 def _loaded(evidence: Evidence, begin_s: float) -> tuple[Floats, Floats]:
     """Begins and ends of the times with a request in flight, in s since the begin of the phase."""
-    sent, ended = evidence.column("sent_ns"), evidence.column("ended_ns")
-    known = ~np.isnan(sent) & ~np.isnan(ended)
-    order = np.argsort(sent[known])
-    begins, ends = sent[known][order] / 1e9 - begin_s, np.maximum.accumulate(ended[known][order]) / 1e9 - begin_s
+    begins = ends = np.empty(0)
+    for sent, ended in evidence.columns("sent_ns", "ended_ns"):
+        known = ~np.isnan(sent) & ~np.isnan(ended)
+        begins = np.concatenate((begins, sent[known] / 1e9 - begin_s))
+        ends = np.concatenate((ends, ended[known] / 1e9 - begin_s))
+        begins, ends = _joined(begins, ends)
+    return begins, ends
+
+
+def _joined(begins: Floats, ends: Floats) -> tuple[Floats, Floats]:
+    """The same times, in order and apart from each other."""
     if not len(begins):
         return begins, ends
+    order = np.argsort(begins)
+    begins, ends = begins[order], np.maximum.accumulate(ends[order])
     new = np.concatenate(([True], begins[1:] > ends[:-1]))
     return begins[new], ends[np.concatenate((new[1:], [True]))]
 

@@ -72,10 +72,14 @@ def _summed(levels: dict[tuple[str, str], list[tuple[float, float]]]) -> tuple[F
 
 def _in_flight(evidence: Evidence, at_s: Floats, urls: Collection[int]) -> Floats:
     """The run's requests in flight at these instants, since the run's start."""
-    sent, ended = evidence.column("sent_ns"), evidence.column("ended_ns")
-    mine = ~np.isnan(sent)
-    if len(urls) < len(evidence.plan.target.urls):
-        mine &= np.isin(evidence.column("url"), list(urls))
-    begun, over = np.sort(sent[mine]) / 1e9, np.sort(ended[mine & ~np.isnan(ended)]) / 1e9
-    flying = np.searchsorted(begun, at_s, side="right") - np.searchsorted(over, at_s, side="right")
-    return flying.astype(np.float64)
+    order = np.argsort(at_s, kind="stable")
+    moments_s, changes = at_s[order], np.zeros(len(at_s) + 1, dtype=np.int64)
+    for sent, ended, url in evidence.columns("sent_ns", "ended_ns", "url"):
+        mine = ~np.isnan(sent)
+        if len(urls) < len(evidence.plan.target.urls):
+            mine &= np.isin(url, list(urls))
+        for instants, change in ((sent[mine], 1), (ended[mine & ~np.isnan(ended)], -1)):
+            changes += change * np.bincount(np.searchsorted(moments_s, instants / 1e9), minlength=len(changes))
+    flying = np.empty(len(at_s))
+    flying[order] = np.cumsum(changes[:-1])
+    return flying
