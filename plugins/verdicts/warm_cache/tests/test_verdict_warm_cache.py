@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 import pytest
 from aiperf.sdk.cache_bust import CacheBust
+from aiperf.sdk.columns import Floats
 from aiperf.sdk.summary import SeriesSummary, SourceSummary
 from aiperf.sdk.verdict import Evidence, Finding
+from aiperf.testing import sample_evidence
 from aiperf_verdict_warm_cache import WarmCache
 from aiperf_verdict_warm_cache.contract import REQUESTS, WarmCacheContract, answers
-from aiperf_verdict_warm_cache.prompts import _common, _shares
+from aiperf_verdict_warm_cache.prompts import SentPrompts, _common, _shares, own_prompts
 from msgspec.structs import replace
 
 
@@ -94,3 +100,28 @@ def test_common_beginnings(one: bytes, other: bytes, length: int) -> None:
 
 def test_a_body_is_compared_with_the_most_similar_one() -> None:
     assert _shares([(3, b"aabb"), (1, b"aacc"), (2, b"zzzz"), (4, b"aabbcccc")]) == {1: 0.5, 2: 0.0, 3: 1.0, 4: 0.5}
+
+
+def test_many_requests_take_three_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, size = 400_000, 1000
+    monkeypatch.setattr("aiperf_verdict_warm_cache.prompts._BLOCK", size)
+
+    def whole(name: str) -> Floats:
+        raise AssertionError(f"the whole column {name}")
+
+    def columns(names: Sequence[str]) -> Iterator[tuple[Floats, ...]]:
+        known = {"usage_prompt_tokens": 100.0, "usage_cached_tokens": 60.0, "input_tokens": 90.0}
+        for begin in range(0, count, size):
+            places = np.arange(begin, begin + size, dtype=np.float64)
+            own = {"entry": places % 10, "started_ns": places}
+            yield tuple(own.get(name, np.full(size, known.get(name, 0.0))) for name in names)
+
+    tracemalloc.start()
+    try:
+        found = own_prompts(SentPrompts(sample_evidence(read_column=whole, read_columns=columns)))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found is not None and (found.count, found.repeated, found.hits) == (count, count - 10, 60.0 * count)
+    assert (found.own, found.beyond) == (100.0 * (count - 10) + 10 * 10, 10 * 50.0), "of ten prompts what a template adds"
+    assert most < 3 * 8 * count

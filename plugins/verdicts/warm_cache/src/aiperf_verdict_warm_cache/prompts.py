@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,67 +11,181 @@ from aiperf import Evidence
 from aiperf.sdk.cache_bust import CacheBust
 from aiperf.sdk.columns import Floats
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 _LEAST, _MOST_BODIES, _MOST_BYTES = 1.25, 20_000, 1 << 16
 """A beginning may have more tokens for its bytes than the rest; bodies that are compared, and bytes of each."""
+_COMPLETED = 0
+"""The outcome of a request with a whole answer, as the column ``outcome`` has it."""
+_BLOCK = 65_536
+"""Requests that are looked at together."""
 _APART = (CacheBust.SYSTEM_PREFIX, CacheBust.FIRST_TURN_PREFIX)
 """Markers that make one prompt of two sessions two prompts for a cache."""
 
 
 class OwnPrompts(Struct, frozen=True):
-    """The prompts of the requests that were sent, one value each.
+    """The prompts of the requests that were sent: sums over all.
 
-    tokens: of the prompt.  own: the most that a cache could have of it from this run.  repeated: sent before in this run, not
-    behind a marker of another session.
+    count: of prompts.  tokens: of the prompts.  own: the most that a cache could have of them from this run.  repeated: the
+    number of prompts that were sent before in this run, not behind a marker of another session; own_repeated: of these.
     known: the bodies of first turns are known, so that *own* has what they share.
+    hits, beyond, hits_repeated: tokens from the cache by the answers' own counts, what of each prompt is beyond its *own*, and
+    those of repeated prompts; 0 where the requests are all that were sent.
     """
 
-    tokens: Floats
-    own: Floats
-    repeated: NDArray[np.bool_]
+    count: int
+    tokens: float
+    own: float
+    repeated: int
+    own_repeated: float
     known: bool
+    hits: float = 0.0
+    beyond: float = 0.0
+    hits_repeated: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Tokens of a prompt."""
+        return self.tokens / self.count if self.count else 0.0
 
 
-def own_prompts(evidence: Evidence, rows: NDArray[np.bool_], tokens: Floats) -> OwnPrompts:
-    """The prompts of the requests *rows* of the phase, with their *tokens*."""
-    entry, turn, session, started = (evidence.column(name)[rows] for name in ("entry", "turn", "session", "started_ns"))
-    repeated = _repeated(entry, turn, started)
-    extra = _added_by_the_server(evidence, rows)
-    shared, known = _shared_by_entry(evidence, entry)
-    own = np.minimum(tokens, _LEAST * shared * tokens + extra)
-    later = turn > 0
-    if later.any():
-        own = np.where(later, np.minimum(tokens, _turns_before(evidence, rows, session, turn, tokens)), own)
-    marked = evidence.plan.data.cache_bust in _APART
-    return OwnPrompts(tokens, np.where(repeated, tokens, own), repeated & (not marked), known)
+class SentPrompts(Struct, frozen=True):
+    """The requests whose prompts are looked at: with the counts of their answers alone, or all that were sent.
+
+    mean: tokens of a prompt of unknown length; None for the good requests whose answers count their own and cached tokens.
+    """
+
+    evidence: Evidence
+    mean: float | None = None
+
+    def blocks(self, *names: str) -> Iterator[tuple[Floats, ...]]:
+        """Of blocks of these requests the tokens of the prompts, and these columns."""
+        counts = ("outcome", "sent_ns", "usage_prompt_tokens", "input_tokens", "usage_cached_tokens")
+        for outcome, sent, theirs, ours, cached, *others in self.evidence.columns(*counts, *names):
+            if self.mean is None:
+                rows = (outcome == _COMPLETED) & ~np.isnan(theirs) & ~np.isnan(cached)
+                tokens = theirs[rows]
+            else:
+                rows = ~np.isnan(sent)
+                known: Floats = np.where(np.isnan(theirs), ours, theirs)[rows]
+                tokens = np.where(np.isnan(known), self.mean, known)
+            yield tokens, *(other[rows] for other in others)
+
+    def total(self, parts: Iterable[Floats], count: int) -> float:
+        """The sum of at most *count* values: of one array, because sums of parts are rounded otherwise."""
+        whole, end = np.empty(count), 0
+        for part in parts:
+            whole[end : end + len(part)] = part
+            end += len(part)
+        return float(whole[:end].sum())
 
 
-def _repeated(entry: Floats, turn: Floats, started: Floats) -> NDArray[np.bool_]:
-    """Whether the same turn of the same entry was started before."""
-    order = np.lexsort((started, turn, entry))
-    again = np.zeros(len(order), dtype=bool)
-    again[1:] = (entry[order][1:] == entry[order][:-1]) & (turn[order][1:] == turn[order][:-1])
-    found = np.zeros(len(order), dtype=bool)
-    found[order] = again
-    return found
+def own_prompts(sent: SentPrompts) -> OwnPrompts | None:
+    """The prompts of these requests; None where there are none."""
+    facts = _Facts.of(sent)
+    if not facts.count:
+        return None
+    shared, known = _shared_by_entry(sent.evidence, facts.entries)
+    before = _turns_before(sent) if facts.later else None
+    first = _first_requests(sent, facts.prompts)
+    own, repeated, begin = np.empty(facts.count), np.empty(facts.count, dtype=bool), 0
+    for tokens, entry, turn in sent.blocks("entry", "turn"):
+        here = slice(begin, begin + len(tokens))
+        again = first[np.searchsorted(facts.prompts, entry + 1j * turn)] != np.arange(here.start, here.stop)
+        most = np.minimum(tokens, _LEAST * shared[np.searchsorted(facts.entries, entry)] * tokens + facts.extra)
+        if before is not None:
+            most = np.where(turn > 0, np.minimum(tokens, before[here]), most)
+        own[here], repeated[here] = np.where(again, tokens, most), again
+        begin = here.stop
+    if sent.evidence.plan.data.cache_bust in _APART:
+        repeated[:] = False
+
+    def total(of: Callable[[Floats, slice], Floats]) -> float:
+        return sent.total(_parts(sent, of), facts.count)
+
+    pieces = (slice(at, at + _BLOCK) for at in range(0, facts.count, _BLOCK))
+    found = OwnPrompts(
+        facts.count, sent.total((tokens for (tokens,) in sent.blocks()), facts.count), float(own.sum()), int(repeated.sum()),
+        sent.total((own[piece][repeated[piece]] for piece in pieces), facts.count), known,
+    )  # fmt: skip
+    if sent.mean is not None:
+        return found
+    return replace(
+        found, hits=total(lambda hits, here: hits), beyond=total(lambda hits, here: np.maximum(0.0, hits - own[here])),
+        hits_repeated=total(lambda hits, here: hits[repeated[here]]),
+    )  # fmt: skip
 
 
-def _added_by_the_server(evidence: Evidence, rows: NDArray[np.bool_]) -> float:
-    """Tokens that the server counts beyond those of each prompt's text, which may be the same in all prompts."""
-    theirs, ours = evidence.column("usage_prompt_tokens")[rows], evidence.column("input_tokens")[rows]
-    differences = theirs - ours
-    known = differences[~np.isnan(differences)]
-    return max(0.0, float(np.median(known))) if len(known) else 0.0
+def _parts(sent: SentPrompts, of: Callable[[Floats, slice], Floats]) -> Iterator[Floats]:
+    """What *of* makes of the hits of each block, and of its place."""
+    begin = 0
+    for _, hits in sent.blocks("usage_cached_tokens"):
+        yield of(hits, slice(begin, begin + len(hits)))
+        begin += len(hits)
 
 
-def _turns_before(
-    evidence: Evidence, rows: NDArray[np.bool_], session: Floats, turn: Floats, tokens: Floats
-) -> Floats:
-    """Tokens of the turn before, prompt and answer; infinite where they aren't known."""
-    theirs, ours, thoughts = (
-        evidence.column(name)[rows] for name in ("usage_completion_tokens", "output_tokens", "reasoning_tokens")
-    )
+class _Facts(Struct, frozen=True):
+    """What is known of all requests together.
+
+    prompts: entry + i turn of each different one, ascending.  entries: likewise.  later: there are later turns.
+    extra: tokens that the server counts beyond those of each prompt's text, which may be the same in all prompts.
+    """
+
+    count: int
+    prompts: NDArray[np.complex128]
+    entries: Floats
+    later: bool
+    extra: float
+
+    @classmethod
+    def of(cls, sent: SentPrompts) -> _Facts:
+        count, later = 0, False
+        prompts, held, held_count = np.empty(0, dtype=np.complex128), list[NDArray[np.complex128]](), 0
+        differences: Counter[float] = Counter()
+        for tokens, entry, turn, theirs, ours in sent.blocks("entry", "turn", "usage_prompt_tokens", "input_tokens"):
+            count, later = count + len(tokens), later or bool((turn > 0).any())
+            held.append(np.unique(entry + 1j * turn))
+            held_count += len(held[-1])
+            if held_count > len(prompts) + _BLOCK:  # so often that each is sorted a few times
+                prompts, held, held_count = np.unique(np.concatenate([prompts, *held])), [], 0
+            values, counts = np.unique((theirs - ours)[~np.isnan(theirs - ours)], return_counts=True)
+            for value, number in zip(values.tolist(), counts.tolist(), strict=True):
+                differences[value] += number
+        prompts = np.unique(np.concatenate([prompts, *held]))
+        return cls(count, prompts, np.unique(prompts.real), later, max(0.0, _median(differences)))
+
+
+def _median(counts: Counter[float]) -> float:
+    """The median of counted values; 0 without any."""
+    if not counts:
+        return 0.0
+    values = sorted(counts)
+    ends = np.cumsum([counts[value] for value in values])
+    low, high = (values[int(np.searchsorted(ends, rank, "right"))] for rank in ((ends[-1] - 1) // 2, ends[-1] // 2))
+    return (low + high) / 2
+
+
+def _first_requests(sent: SentPrompts, prompts: NDArray[np.complex128]) -> NDArray[np.int64]:
+    """Of each prompt the place of the request that was started first."""
+    earliest, first, begin = np.full(len(prompts), np.inf), np.full(len(prompts), -1), 0
+    for tokens, entry, turn, started in sent.blocks("entry", "turn", "started_ns"):
+        places, known = np.searchsorted(prompts, entry + 1j * turn), earliest.copy()
+        np.minimum.at(earliest, places, started)
+        new = np.flatnonzero((started == earliest[places]) & (started < known[places]))[::-1]
+        first[places[new]] = begin + new  # of those that were started at once the first
+        begin += len(tokens)
+    return first
+
+
+def _turns_before(sent: SentPrompts) -> Floats:
+    """Tokens of the turn before, prompt and answer; infinite where they aren't known.
+
+    The turn before may be anywhere, so that whole columns are in memory.
+    """
+    names = ("session", "turn", "usage_completion_tokens", "output_tokens", "reasoning_tokens")
+    columns = map(np.concatenate, zip(*sent.blocks(*names), strict=True))
+    tokens, session, turn, theirs, ours, thoughts = columns
     answers = np.nan_to_num(np.where(np.isnan(theirs), ours + np.nan_to_num(thoughts), theirs), nan=np.inf)
     order = np.lexsort((turn, session))
     before = np.full(len(order), np.inf)
@@ -81,20 +196,18 @@ def _turns_before(
     return found
 
 
-def _shared_by_entry(evidence: Evidence, entry: Floats) -> tuple[Floats, bool]:
-    """For each request the share of its first body that another body of the run begins with; and whether they are known."""
-    used, place = np.unique(entry, return_inverse=True)
-    numbers = {int(number) for number in used.tolist() if number >= 0}
+def _shared_by_entry(evidence: Evidence, entries: Floats) -> tuple[Floats, bool]:
+    """For each entry the share of its first body that another body of the run begins with; and whether they are known."""
+    numbers = {int(number) for number in entries.tolist() if number >= 0}
     for phase in evidence.plan.load.phases:
         if phase.index < evidence.phase.index:
             numbers.update(range(phase.first_entry, phase.first_entry + min(phase.entries, _MOST_BODIES)))
     bodies = {number: body for number in sorted(numbers)[:_MOST_BODIES] if (body := evidence.body(number))}
     if not bodies:
-        return np.zeros(len(entry)), False
+        return np.zeros(len(entries)), False
     shares = _shares(list(bodies.items()))
     usual = float(np.mean([shares[number] for number in bodies]))
-    by_entry = np.array([shares.get(int(number), usual) for number in used.tolist()])
-    return by_entry[place], True
+    return np.array([shares.get(int(number), usual) for number in entries.tolist()]), True
 
 
 def _shares(bodies: Sequence[tuple[int, bytes]]) -> dict[int, float]:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from aiperf import Evidence
-from aiperf.sdk.columns import Floats
 from aiperf.sdk.verdict import LIKELY, POSSIBLE
 from aiperf_servers import Client, ServerCounts, carried, lacks, servers, urls_of
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from aiperf_verdict_warm_cache.prompts import OwnPrompts, own_prompts
+from aiperf_verdict_warm_cache.prompts import OwnPrompts, SentPrompts, own_prompts
 
 FOREIGN_SHARE, REPEATED_SHARE = 0.05, 0.1
 """A smaller part of the prompt tokens is not spoken of."""
-_COMPLETED = 0
-"""The outcome of a request with a whole answer, as the column ``outcome`` has it."""
-
 Told = tuple[str, float, dict[str, int | float]]
 """Sentence, confidence and numbers of a finding."""
 
@@ -51,18 +46,12 @@ def cached(evidence: Evidence) -> CachedShares | None:
 
 def _of_usage(evidence: Evidence) -> _Hits | None:
     """By the answers' own counts."""
-    tokens, known = evidence.column("usage_prompt_tokens"), evidence.column("usage_cached_tokens")
-    rows = (evidence.column("outcome") == _COMPLETED) & ~np.isnan(tokens) & ~np.isnan(known)
-    if not rows.any():
+    prompts = own_prompts(SentPrompts(evidence))
+    if prompts is None:
         return None
-    prompts = own_prompts(evidence, rows, tokens[rows])
-    hits = known[rows]
-    beyond = np.maximum(0.0, hits - prompts.own).sum() - _of_warmup(evidence, prompts)
+    beyond = prompts.beyond - _of_warmup(evidence, prompts)
     unknown = () if servers_have_hits(evidence) else ("prefix hits of the server",)
-    return _Hits(
-        float(prompts.tokens.sum()), float(hits.sum()), float(beyond), float(hits[prompts.repeated].sum()), "by its usage",
-        unknown, prompts,
-    )  # fmt: skip
+    return _Hits(prompts.tokens, prompts.hits, beyond, prompts.hits_repeated, "by its usage", unknown, prompts)
 
 
 def servers_have_hits(evidence: Evidence) -> bool:
@@ -81,19 +70,18 @@ def _of_server(evidence: Evidence, *, shared: bool = False) -> _Hits | None:
         return None
     counts = [_tokens(server) for _, server in found]
     asked, hits = (sum(each[i] for each in counts if each is not None) for i in (0, 1))
-    rows = ~np.isnan(evidence.column("sent_ns"))
-    prompts = _sent_prompts(evidence, rows, asked / max(1, client.sent))
+    prompts = own_prompts(SentPrompts(evidence, asked / max(1, client.sent)))
     if prompts is None or None in counts or not asked:
         return None
-    mine = float(prompts.tokens.sum())
+    mine = prompts.tokens
     if alone:  # the server's tokens are the run's, whoever counts them
         scale = asked / mine if mine else 0.0
         others, mine = 0.0, asked
     else:
         scale, others = 1.0, max(0.0, asked - mine)
-    own = float(prompts.own.sum()) * scale
+    own = prompts.own * scale
     foreign = hits - others - own - _of_warmup(evidence, prompts)
-    again = float(prompts.own[prompts.repeated].sum()) * scale
+    again = prompts.own_repeated * scale
     repeated = min(again, max(0.0, hits - others - (own - again)))
     unknown: tuple[str, ...] = () if _usage_has_cached(evidence) else ("cached tokens of each answer",)
     unknown += ("which hits were others' (all of their prompts are left out)",) if not alone else ()
@@ -101,7 +89,7 @@ def _of_server(evidence: Evidence, *, shared: bool = False) -> _Hits | None:
 
 
 def _usage_has_cached(evidence: Evidence) -> bool:
-    return bool((~np.isnan(evidence.column("usage_cached_tokens"))).any())
+    return any((~np.isnan(cached)).any() for (cached,) in evidence.columns("usage_cached_tokens"))
 
 
 def _alone(evidence: Evidence, target: str, server: ServerCounts) -> bool:
@@ -123,15 +111,6 @@ def _tokens(server: ServerCounts) -> tuple[float, float] | None:
     return None if looked_up is None else (looked_up, percent / 100 * looked_up)
 
 
-def _sent_prompts(evidence: Evidence, rows: NDArray[np.bool_], mean: float) -> OwnPrompts | None:
-    """The prompts of all requests that were sent; one of unknown length has the *mean*."""
-    if not rows.any():
-        return None
-    theirs, ours = evidence.column("usage_prompt_tokens")[rows], evidence.column("input_tokens")[rows]
-    tokens: Floats = np.where(np.isnan(theirs), ours, theirs)
-    return own_prompts(evidence, rows, np.where(np.isnan(tokens), mean, tokens))
-
-
 def _of_warmup(evidence: Evidence, prompts: OwnPrompts) -> float:
     """The most tokens that prompts of earlier phases may have put into the cache, where they are of the same entries."""
     most = 0.0
@@ -141,7 +120,7 @@ def _of_warmup(evidence: Evidence, prompts: OwnPrompts) -> float:
         apart = plan.first_entry + plan.entries <= main.first_entry or main.first_entry + main.entries <= plan.first_entry
         if phase.index < main.index and not (apart and plan.entries and main.entries):
             most += phase.valid + phase.failed
-    return most * float(prompts.tokens.mean()) if len(prompts.tokens) else 0.0
+    return most * prompts.mean
 
 
 def _foreign(evidence: Evidence, hits: _Hits) -> Told | None:
@@ -163,24 +142,24 @@ def _foreign(evidence: Evidence, hits: _Hits) -> Told | None:
         sentence += f"; not known: {', '.join(unknown)}"
     numbers: dict[str, int | float] = {
         "prompt_tokens": hits.tokens, "cached_tokens": hits.cached, "foreign_tokens": hits.foreign, "foreign_pct": 100 * share,
-        "requests": len(hits.prompts.tokens),
+        "requests": hits.prompts.count,
     }  # fmt: skip
     return sentence, LIKELY if hits.prompts.known else POSSIBLE, numbers
 
 
 def _repeated(evidence: Evidence, hits: _Hits) -> Told | None:
-    share, count = hits.repeated / hits.tokens, int(hits.prompts.repeated.sum())
+    share, count = hits.repeated / hits.tokens, hits.prompts.repeated
     if share < REPEATED_SHARE:
         return None
-    entries = evidence.phase.entries or len(hits.prompts.tokens) - count
+    entries = evidence.phase.entries or hits.prompts.count - count
     sentence = (
         f"the server took {100 * share:.0f} % of the prompt tokens from its prefix cache, because this run sent {count:,} of"
-        f" its {len(hits.prompts.tokens):,} prompts before (it has {entries:,} entries): their time to first token is that of"
+        f" its {hits.prompts.count:,} prompts before (it has {entries:,} entries): their time to first token is that of"
         " a warm cache; raise --num-dataset-entries, unless prompts repeat on purpose"
     )
     numbers: dict[str, int | float] = {
         "prompt_tokens": hits.tokens, "cached_tokens": hits.cached, "repeated_tokens": hits.repeated,
         "repeated_pct": 100 * share,
-        "requests": len(hits.prompts.tokens), "entries": entries,
+        "requests": hits.prompts.count, "entries": entries,
     }  # fmt: skip
     return sentence, LIKELY, numbers
