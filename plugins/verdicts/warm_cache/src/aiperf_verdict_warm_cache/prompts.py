@@ -60,7 +60,7 @@ class SentPrompts(Struct, frozen=True):
     mean: float | None = None
 
     def blocks(self, *names: str) -> Iterator[tuple[Floats, ...]]:
-        """Of blocks of these requests the tokens of the prompts, and these columns."""
+        """The tokens of the prompts of these requests, and these columns, block by block."""
         counts = ("outcome", "sent_ns", "usage_prompt_tokens", "input_tokens", "usage_cached_tokens")
         for outcome, sent, theirs, ours, cached, *others in self.evidence.columns(*counts, *names):
             if self.mean is None:
@@ -167,7 +167,7 @@ def _median(counts: Counter[float]) -> float:
 
 
 def _first_requests(sent: SentPrompts, prompts: NDArray[np.complex128]) -> NDArray[np.int64]:
-    """Of each prompt the place of the request that was started first."""
+    """The place of the request that was started first, of each prompt."""
     earliest, first, begin = np.full(len(prompts), np.inf), np.full(len(prompts), -1), 0
     for tokens, entry, turn, started in sent.blocks("entry", "turn", "started_ns"):
         places, known = np.searchsorted(prompts, entry + 1j * turn), earliest.copy()
