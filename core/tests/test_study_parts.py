@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from aiperf.errors import PluginError, UsageError
 from aiperf.planning.kernel_options import KernelOptions
 from aiperf.registry.registry import Registry
 from aiperf.run.companions import Resting
-from aiperf.run.fleet import Fleet
+from aiperf.run.fleet import Fleet, Settled
 from aiperf.sdk.configuration import Option, OptionTarget, OptionValue
 from aiperf.sdk.descriptor import PluginRef
 from aiperf.sdk.planner import PlannedTrial, Space
@@ -21,6 +22,7 @@ from aiperf.study import lists, manifests, trials
 from aiperf.study.lines import line_of
 from aiperf.study.manifests import RunManifest, StudyManifest
 from aiperf.study.outline import StudyOutline, common
+from aiperf.study.servers_queue import ServersQueue
 from msgspec.structs import replace
 
 OPTIONS = [Option(spec, (OptionTarget("", spec.field),)) for spec in Registry([]).kernel_options]
@@ -175,7 +177,25 @@ class Crowd(Resting):
         return 3.0
 
 
-def test_a_crowded_server_is_not_waited_for_again() -> None:
+class Queues(Fleet):
+    """Waits in vain for so many requests, one run after the other.  waits: for how long it was asked to wait."""
+
+    def __init__(self, *queued: float | None) -> None:
+        super().__init__()
+        self._queued, self.waits = [*queued], list[float]()
+
+    def settle(self, cooldown_s: float, pause: Callable[[float], bool], queue_s: float = 60.0) -> Settled:
+        self.waits.append(queue_s)
+        return Settled(queue_s, self._queued.pop(0))
+
+
+def test_a_study_waits_little_once_others_use_the_servers() -> None:
+    fleet, queue = Queues(None, 0.0, 3.0, 2.0, 0.0), ServersQueue()
+    assert [queue.settle(fleet, 0.0, lambda seconds: True).queued for _ in range(5)] == [None, 0.0, 3.0, 2.0, 0.0]
+    assert fleet.waits == [60, 60, 60, 5, 5]
+
+
+def test_a_fleet_waits_for_the_servers_queue_until_the_pause_ends() -> None:
     fleet, pauses = Fleet(), list[float]()
     fleet.companions = Crowd()
 
@@ -184,4 +204,4 @@ def test_a_crowded_server_is_not_waited_for_again() -> None:
         return len(pauses) < 3
 
     assert fleet.settle(0, pause, 0.0).queued == 3 and pauses == []
-    assert fleet.settle(0, pause).queued == 3 and len(pauses) == 3, "until the pause is ended"
+    assert fleet.settle(0, pause).queued == 3 and len(pauses) == 3

@@ -36,6 +36,7 @@ from aiperf.study.places import RunPlace, TimeLeft
 from aiperf.study.preparation import Preparation
 from aiperf.study.request import StudyRequest
 from aiperf.study.resume import ResumedRun, Resumption
+from aiperf.study.servers_queue import ServersQueue
 from aiperf.terminal import say
 
 log = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ class StudyLoop:
         self._runs: list[StudyRun] = []
         self._last: PlannedTrial | None = None
         self._left = TimeLeft(prepared.most)
-        self._crowded = False
+        self._queue = ServersQueue()
         self._files_missing, self._said = list[str](), set[str]()
         self._config: dict[str, Any] | None = None
         self._keep_outline(self._study("it was broken off", complete=False))
@@ -195,7 +196,7 @@ class StudyLoop:
         pause_s = trials.pause_s(self._kernel, self._last, trial)
         if pause_s >= 1:
             self._say(f"pause of {pause_s:g} s")
-        settled = fleet.settle(pause_s, partial(self._wait, fleet))
+        settled = self._queue.settle(fleet, pause_s, partial(self._wait, fleet))
         if settled.queued and not self._signals.count:
             self._complain(f"the servers still have {settled.queued:,.0f} requests after {settled.waited_s:.0f} s")
         return not self._signals.count
