@@ -26,11 +26,12 @@
 
   function color(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
-  function save(name, text, type) {
-    const url = URL.createObjectURL(new Blob([text], {type: type || "text/csv"}));
+  /* content: a text, or a blob that has its type. */
+  function save(name, content, type) {
+    const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], {type: type || "text/csv"}));
     const link = element("a", {href: url, download: name});
     link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 1000);
+    setTimeout(() => URL.revokeObjectURL(url), 5000);
   }
 
   /* A cell of CSV; a text that a spreadsheet would take for a formula gets a quote before it. */

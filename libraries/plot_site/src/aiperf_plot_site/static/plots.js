@@ -155,7 +155,7 @@
       this.logY = button("log y", () => this.log("y"));
       this.tableButton = button("Table", () => this.toggle(), {"aria-expanded": "false"});
       this.buttons = [this.logX, this.logY, this.tableButton, button("CSV", () => save(`${name}.csv`, csv(this.rows()))), button("SVG", () => save(`${name}.svg`, this.full(), "image/svg+xml")),
-        button("PNG", async () => { try { Save.blob(`${name}.png`, await Save.png(this.full())); } catch (error) { fault(error); } }), button("Larger", (event) => { const wide = this.element.classList.toggle("wide"); event.target.setAttribute("aria-pressed", String(wide)); this.draw(); }, {"aria-pressed": "false"}),
+        button("PNG", async () => { try { save(`${name}.png`, await Save.png(this.full())); } catch (error) { fault(error); } }), button("Larger", (event) => { const wide = this.element.classList.toggle("wide"); event.target.setAttribute("aria-pressed", String(wide)); this.draw(); }, {"aria-pressed": "false"}),
         button("Hide", () => this.drop())];
       this.plot = element("div", {class: "plot"});
       const legend = element("ul", {class: "legend"});
@@ -237,14 +237,13 @@
 
   // ---- files
   const Save = {
-    blob(name, blob) { const url = URL.createObjectURL(blob), link = element("a", {href: url, download: name}); link.click(); setTimeout(() => URL.revokeObjectURL(url), 5000); },
     async png(text) {
       const image = new Image();
       image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
       await image.decode();
       const canvas = element("canvas", {width: image.naturalWidth * 2, height: image.naturalHeight * 2});
       canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-      return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+      return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("this browser can't make so large a PNG; SVG has the same picture"))), "image/png"));
     },
     config() { return Own.file(state.own, panels.map((panel) => panel.name), several()); },
     async zip() {
@@ -255,7 +254,7 @@
       }
       files.push({name: "state.json", bytes: bytes(`${JSON.stringify({address: location.pathname + location.search}, null, 2)}\n`)});
       files.push({name: "summary.txt", bytes: bytes([...(panels[0] ? panels[0].found.caption : []), "", ...panels.map((panel) => `${panel.name}: ${panel.figure.description}`)].join("\n") + "\n")});
-      Save.blob("pictures.zip", Zip.zip(files));
+      save("pictures.zip", Zip.zip(files));
     },
     /* From the server: all numbers of all pictures that fit. */
     async numbers() {
@@ -263,7 +262,7 @@
       rest.delete("runs");
       const fields = {runs: state.runs.join(","), window: String(state.window), file: Own.file(state.own, wanted(), several()), state: String(rest)};
       const answer = await Answers.get(`/api/zip?${new URLSearchParams(fields)}`);
-      Save.blob("pictures.zip", await answer.blob());
+      save("pictures.zip", await answer.blob());
     },
   };
 
