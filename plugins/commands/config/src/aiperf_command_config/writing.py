@@ -17,12 +17,9 @@ _ORDER = (
     "model", "tokenizer", "endpoint", "dataset", "warmup", "profiling", "slos", "artifacts",
 )  # fmt: skip
 """Sections that stand first, in this order."""
-_NAMES = ("endpoint.extra", "endpoint.headers", "slos", "plugins")
-"""Places below which keys are names of the user's."""
 _MARKED = re.compile(r"\$\{(?=[A-Za-z_]\w*(?::[^}]*)?\})|\{\{|\{%")
 _OPENING = re.compile(r"\$\{|\{\{|\{%|\{#")
 _PHASE_TYPE = re.compile(r"(.*)\.(\w+) \((\w+)\)")
-_WARMUP_ALONE = "warmup.alone"
 _INT = re.compile(r"-?(0|[1-9]\d*)", re.ASCII)
 
 

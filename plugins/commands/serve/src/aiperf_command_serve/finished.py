@@ -16,7 +16,6 @@ _MOST_LOG_BYTES = 256 << 10
 _MOST_FAILURES = 20
 _LEVELS = (("ERROR", 40), ("CRITICAL", 50), ("WARNING", 30), ("DEBUG", 10))
 _SHORT = {"ttft": "TTFT", "itl": "ITL", "isl": "ISL", "osl": "OSL", "http": "HTTP", "url": "URL"}
-_DONE = ("completed", "failed", "cut", "empty", "client_limit", "cancelled")
 
 
 def title_of(tag: str) -> str:

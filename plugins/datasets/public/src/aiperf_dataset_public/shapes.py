@@ -21,7 +21,7 @@ class Shapes:
     """Makes turns of rows.  answers_given: the run has a length for answers, so that those of the rows may be short."""
 
     def __init__(self, public: PublicSet, context: DatasetContext, *, answers_given: bool) -> None:
-        self._public, self._context, self._answers_given = public, context, answers_given
+        self._public, self._answers_given = public, answers_given
         self._tokenizer = context.tokenizer
         self._make = SHAPES[public.shape]
 
