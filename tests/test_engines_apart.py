@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from aiperf import Run
 from aiperf_command_simulate.testing import Simulator
 from annex_runs import ledger
 from program import Done, Program, Running, variables_of, wait_for
@@ -125,3 +127,39 @@ def test_an_engine_ends_with_its_run_that_was_killed(aiperf: Program, simulator:
     run.process.kill()
     run.process.communicate()
     wait_for(lambda: run.survivors() == [] and sites(aiperf) == [])
+
+
+def own_engines() -> list[int]:
+    """Processes of engines that this process has started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"aiperf.sites.engine_process" in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.long
+def test_an_engine_serves_the_plans_of_a_run_and_is_replaced_where_it_died(
+    aiperf: Program, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = aiperf.folder.parent / "packages"
+    monkeypatch.chdir(aiperf.folder)
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(aiperf.folder.parent / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(packages))
+    monkeypatch.syspath_prepend(packages)
+    seen = []
+    with Run() as run:
+        for name in ("one", "two", "three"):
+            summary = run.profile(
+                model="m", url=simulator.url, tokenizer="builtin", isl=10, osl=2, request_rate=60, request_count=12,
+                engine="hermit", hermit_rooms=ROOMS, artifact_dir=name,
+            )  # fmt: skip
+            assert summary.valid == 12
+            seen += own_engines()
+            if name == "two":
+                os.kill(seen[-1], signal.SIGKILL)
+    assert len(seen) == 3 and seen[0] == seen[1] != seen[2] and own_engines() == []
+    assert len(simulator.truth()["requests"]) == 36
+    wait_for(lambda: sites(aiperf) == [])

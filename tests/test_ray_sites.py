@@ -302,6 +302,15 @@ def parent(pid: int) -> int:
 
 
 @pytest.mark.long
+def test_the_runs_of_a_study_have_the_same_actors(aiperf: Program, simulator: Simulator, cluster: Cluster) -> None:
+    done = run(aiperf, simulator, *LOAD[:-1], 40, "--num-profile-runs", 3, *sites(cluster))
+    logs = [path.read_text() for path in done.artifacts.rglob("site-*.log")]
+    assert sum(log.count("at the node") for log in logs) == 3, "each actor was started once"
+    assert simulator.summary()["requests"] == 120
+    assert cluster.processes("site_process") == [], "the sites have ended"
+
+
+@pytest.mark.long
 def test_two_runs_share_a_cluster_and_a_third_is_refused(aiperf: Program, simulator: Simulator, cluster: Cluster) -> None:
     runs = [aiperf.start(*words(simulator, *LOAD, *sites(cluster), name=name)) for name in ("one", "two")]
     for started in runs:
