@@ -6,6 +6,7 @@ import importlib
 import json
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,9 +75,17 @@ def ledger(name: str) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["n"])
 
 
-def due(name: str) -> set[tuple[int, int]]:
-    rows = ledger(name)
-    return {(row["n"], row["due_ns"] - rows[0]["due_ns"]) for row in rows}
+def assert_same_arrivals(name: str, other: str) -> None:
+    """The same arrivals were due at the same times.
+
+    In the ledger they are where the clocks of sites are known to have been, which moves them by microseconds.
+    """
+    dues = [{path.name: path.read_bytes() for path in Path(each, "journal").glob("due*")} for each in (name, other)]
+    assert dues[0] == dues[1] and dues[0]
+    rows = [ledger(each) for each in (name, other)]
+    assert [row["n"] for row in rows[0]] == [row["n"] for row in rows[1]]
+    for row, twin in zip(*rows, strict=True):
+        assert abs(row["due_ns"] - rows[0][0]["due_ns"] - twin["due_ns"] + rows[1][0]["due_ns"]) < 1e6
 
 
 def seen(simulator: Simulator) -> set[str]:
@@ -104,7 +113,8 @@ def test_a_second_plan_at_kept_sites_is_that_of_a_fresh_run(simulator: Simulator
     assert {room: processes(room) for room in TWO} == before, "the same processes"
     assert [[len(pids) for pids in before[room].values()] for room in TWO] == [[1, 1, 1]] * 2
     assert seen(simulator) == {row["x_request_id"] for row in ledger("again")} and again.valid == 12
-    assert due("again") == due("fresh") and {row["outcome"] for row in ledger("again")} == {"completed"}
+    assert_same_arrivals("again", "fresh")
+    assert {row["outcome"] for row in ledger("again")} == {"completed"}
     assert files("again") == files("fresh")
     sites = json.loads(Path("again/profile_export_aiperf.json").read_text())["measurement"]["sites"]
     assert [(site["name"], site["shards"]) for site in sites] == [("attic", [0]), ("barn", [1])]
@@ -138,7 +148,7 @@ def test_plans_of_any_kind_follow_on_each_other(simulator: Simulator, run: aiper
         for of in (lambda row: row["n"], lambda row: (row["session"], row["turn"])):
             assert Counter(map(of, ledger(f"kept{number}"))) == Counter(map(of, ledger(f"fresh{number}")))
         if "request_rate" in plan:
-            assert due(f"kept{number}") == due(f"fresh{number}")
+            assert_same_arrivals(f"kept{number}", f"fresh{number}")
         assert files(f"kept{number}") >= files(f"fresh{number}") - {name for name in files(f"fresh{number}") if ".seg" in name}
         assert len({row["worker"] for row in ledger(f"kept{number}")}) == plan.get("workers", 2)
         kept.add(tuple(pid for room in TWO for pid in processes(room)["site_process"]))
@@ -185,7 +195,28 @@ def test_a_site_that_dies_between_two_plans_is_started_anew(
     said = "the site barn has ended between two plans: its command was killed by SIGKILL; all sites are started anew"
     assert said in caplog.messages
     assert (again.valid, again.incomplete_reason, len(seen(simulator))) == (12, None, 12)
-    assert due("again") == due("first")
+    assert_same_arrivals("again", "first")
+
+
+@pytest.mark.long
+def test_a_site_that_cannot_be_started_again_is_named(
+    simulator: Simulator, run: aiperf.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door, full = Path("bin/env").absolute(), Path("full").absolute()
+    door.parent.mkdir()
+    door.write_text(f'#!/bin/sh\n[ -e {full} ] && echo no room >&2 && exit 7\nexec {shutil.which("env")} "$@"\n')
+    door.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{door.parent}:{os.environ['PATH']}")
+    plan = {**PLAN, **RATED, "url": simulator.url, **at(*TWO)}
+    run.profile(**plan, artifact_dir="first")
+    kill(processes("barn")["site_process"][0])
+    full.touch()
+    seen(simulator)
+    with pytest.raises(aiperf.AiperfError, match=r"site barn: its command exited with 7 \(no room\)"):
+        run.profile(**plan, artifact_dir="refused")
+    assert not seen(simulator) and not any(any(processes(room).values()) for room in TWO)
+    full.unlink()
+    assert run.profile(**plan, artifact_dir="again").valid == 12
 
 
 @pytest.mark.long

@@ -113,7 +113,8 @@ class Fleet:
         """Whether the sites of the plan before, if it had some, take part in this one."""
         if self.sites is None or not self.sites.large_enough(plan):
             return self.sites is None
-        if (why := self.sites.wake()) is not None:
+        signals = self.watchers.signals
+        if (why := self.sites.wake(lambda: signals is not None and signals.count > 0)) is not None:
             log.warning("%s; all sites are started anew", why)
         return why is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -58,15 +58,15 @@ class SiteCommands:
         start = SiteStart(index, ("-P", "-m", self._module), keys, said, address, port, *processes)
         return RemoteSite(self.board, name, index, self._engine.start(start), about, journal, before)
 
-    def wake(self, sites: Sequence[RemoteSite], silence_s: float = SILENCE_S) -> str | None:
-        """Tell all that another plan follows; why one can't take part, which says nothing for *silence_s*, or has ended.
+    def wake(self, sites: Sequence[RemoteSite], hurried: Callable[[], bool]) -> str | None:
+        """Tell all that another plan follows; why one can't take part, which says nothing for 30 s, or has ended.
 
-        None where all are ready.  What they have said of the plan before is dropped.
+        None where all are ready.  What they have said of the plan before is dropped.  *hurried*: whether to wait no more.
         """
         for site in sites:
             self.board.send(site.index, messages.NextPlan())
-        until_s, silent = time.monotonic() + silence_s, {site.index for site in sites}
-        while silent and time.monotonic() < until_s:
+        until_s, silent = time.monotonic() + SILENCE_S, {site.index for site in sites}
+        while silent and time.monotonic() < until_s and not hurried():
             for site in sites:
                 if (fate := site.fate()) is not None:
                     return f"the site {site.name} has ended between two plans: {fate}"
@@ -77,7 +77,8 @@ class SiteCommands:
                 silent.discard(index)
             self.board.tend()
         names = ", ".join(site.name for site in sites if site.index in silent)
-        return f"nothing was heard of the site {names} for {silence_s:g} s" if silent else None
+        waited = "in time" if hurried() else f"for {SILENCE_S:g} s"
+        return f"nothing was heard of the site {names} {waited}" if silent else None
 
     def end(self, sites: Sequence[RemoteSite], patience_s: float) -> None:
         """Tell every site that it is not needed, wait, then kill what is left.  May be called again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic_ns
 
@@ -85,9 +85,12 @@ class RemoteSites:
         """Whether their engine was told of as many processes as the *plan* has."""
         return plan.run.workers <= self._most[0] and plan.run.reducers <= self._most[1]
 
-    def wake(self) -> str | None:
-        """Between two plans: let every site make itself ready for another one; why one can't, None where all are."""
-        return self._commands.wake(self.all)
+    def wake(self, hurried: Callable[[], bool]) -> str | None:
+        """Between two plans: let every site make itself ready for another one; why one can't, None where all are.
+
+        *hurried*: whether to wait for none of them any more.
+        """
+        return self._commands.wake(self.all, hurried)
 
     def begin(self, plan: Plan, clock: RunClock, journal: Path, log_file: Path) -> None:
         """Another plan, behind :meth:`wake`: the same commands, and nothing else of the plan before."""
