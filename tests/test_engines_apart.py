@@ -129,6 +129,15 @@ def test_an_engine_ends_with_its_run_that_was_killed(aiperf: Program, simulator:
     wait_for(lambda: run.survivors() == [] and sites(aiperf) == [])
 
 
+def test_the_contract_runs_an_engine_as_a_run_does(aiperf: Program) -> None:
+    done = aiperf("plugins", "validate", "acme-hermit")
+    assert done.code == 0 and "1 plugin checked, no fault" in done.out and "not checked" not in done.err, done.out + done.err
+    manifest = aiperf.folder.parent / "packages" / "acme_hermit" / "aiperf.yaml"
+    manifest.write_text(manifest.read_text().replace(":HermitContract", ":DyingHermitContract"))
+    fails = aiperf("plugins", "validate", "acme-hermit")
+    assert fails.code == 1 and "engines:hermit (acme-hermit 1.0): killing a site ends no other" in fails.out + fails.err
+
+
 def own_engines() -> list[int]:
     """Processes of engines that this process has started."""
     found = []
