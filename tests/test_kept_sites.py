@@ -352,3 +352,19 @@ def test_sites_at_rest_end_with_the_program(simulator: Simulator) -> None:
             wait_for(lambda: not any(any(processes(room).values()) for room in TWO), seconds=90)
             assert [list(Path(room).iterdir()) for room in TWO] == [[], []]
             program.kill()
+
+
+@pytest.mark.long
+def test_a_site_that_says_nothing_any_more_is_started_anew(
+    simulator: Simulator, run: aiperf.Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = {**PLAN, **RATED, "url": simulator.url, **at(*TWO)}
+    run.profile(**plan, artifact_dir="first")
+    (site,) = processes("barn")["site_process"]
+    os.kill(site, signal.SIGSTOP)
+    seen(simulator)
+    with caplog.at_level(logging.WARNING):
+        again = run.profile(**plan, artifact_dir="again")
+    assert f"nothing was heard of the site barn for {SILENCE_S:g} s; all sites are started anew" in caplog.messages
+    assert (again.valid, again.incomplete_reason, len(seen(simulator))) == (12, None, 12)
+    assert site not in processes("barn")["site_process"]

@@ -96,6 +96,8 @@ class SiteHome:
                 return False
             while (message := self._line.receive()) is not None:
                 if isinstance(message, messages.NextPlan | messages.SiteEnd):
+                    while self._board.receive(0) is not None:  # of a process that was killed, on the plan before
+                        pass
                     return isinstance(message, messages.NextPlan)
             down_s = None if self._line.connected else down_s or time.monotonic()
             if down_s is not None and time.monotonic() - down_s > _DOWN_S:
