@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from aiperf_command_simulate.testing import running
 from annex_runs import ROOMS, Annex
 from program import Done, wait_for
+from test_agentx_runs import ANY_FILE, R21, check_inferencex, line, of_hub
 
 _BLOCK = 64
 FOUR = ("--concurrency", 4, "--workers", 3)
@@ -136,6 +138,18 @@ def test_kept_sites_begin_each_plan_with_lanes_of_its_own(annex: Annex) -> None:
         trees[row["correlation_id"][:8]].add((row["correlation_id"][19:], row["body"]))
     (one, other) = trees.values()
     assert one == other and len(one) > 12
+
+
+@pytest.mark.long
+def test_inferencex_runs_at_three_sites(annex: Annex) -> None:
+    with of_hub(annex.folder) as (program, _):
+        program.environment["PYTHONPATH"] = annex.aiperf.environment["PYTHONPATH"]
+        load = line(R21, annex.folder, annex.simulator, benchmark_duration=5, concurrency=6)
+        done = program(*load, *ANY_FILE, "--unsafe-override", *SITES)
+    done = replace(done, artifacts=annex.folder / "artifacts")
+    check_inferencex(done, annex.simulator.truth()["requests"])
+    records = [row["metadata"] for row in done.lines("profile_export.jsonl")]
+    assert {(row["lane"], row["site"]) for row in records} == {(lane, ROOMS[lane % 3]) for lane in range(6)}
 
 
 @pytest.mark.long
