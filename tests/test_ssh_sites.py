@@ -200,3 +200,28 @@ def test_repeats_log_in_once(aiperf: Program, simulator: Simulator, options: tup
     rows = [json.loads(line) for path in (aiperf.folder / "runs").rglob("*arrivals.jsonl") for line in path.open()]
     ids = [row["request_id"] for row in simulator.truth()["requests"]]
     assert Counter(row["x_request_id"] for row in rows) == Counter(ids) and len(ids) == 120
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("cause", "said"), [
+    ("a host that nobody knows", "exited with 255 (Host key verification failed.)"),
+    ("a login that wants a password", "Permission denied"), ("a python without aiperf", "No module named 'aiperf'"),
+    ("no python", "exited with 127"),
+])  # fmt: skip
+def test_a_machine_that_can_not_be_used_is_named_before_the_load(
+    aiperf: Program, simulator: Simulator, options: tuple[int, str], cause: str, said: str
+) -> None:
+    *there, more = sites(options)
+    python = aiperf.folder / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    if cause == "a host that nobody knows":
+        more = more.replace("HostKeyAlias=", "HostKeyAlias=other")
+    elif cause == "a login that wants a password":
+        more = more.partition(" -o ")[2].join(("-o IdentitiesOnly=yes -i /nobody -o ", ""))
+    chosen = {"a python without aiperf": python, "no python": "/no/python"}.get(cause, sys.executable)
+    load = ("--isl", 30, "--osl", 4, "--request-rate", 100, "--request-count", 40)
+    done = aiperf(*words(simulator, *load, *there, more, "--ssh-python", str(chosen), name="run"))
+    assert done.code == 1 and simulator.summary()["requests"] == 0, done.err
+    named = rf"error: site (127\.0\.0\.1|localhost):{options[0]}: its command "
+    assert re.search(named, done.err) and said in done.err, done.err
