@@ -45,6 +45,15 @@ def test_rolling_percentiles_begin_with_fewer_values() -> None:
     assert middle.tolist() == [4.0, 3.0, 4.0, 2.0]
 
 
+@pytest.mark.parametrize("together", [1, 40, 1 << 20])
+def test_rolling_percentiles_are_those_of_each_window(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiperf_plotting.times._SORTED", together)
+    values, percents = np.random.default_rng(1).uniform(0, 9, 50), (50.0, 95.0)
+    for window in (1, 4, 50, 60):
+        expected = [np.percentile(values[max(0, end + 1 - window) : end + 1], percents) for end in range(50)]
+        assert np.array(rolling(values, window, percents)) == pytest.approx(np.array(expected).T)
+
+
 def test_a_frontier_has_the_points_that_none_beats() -> None:
     x, y = np.array([1.0, 2.0, 3.0, 4.0]), np.array([5.0, 9.0, 7.0, 9.0])
     assert frontier(x, y, less_x=True, less_y=False) == [0, 1, 3], "a tie stays"

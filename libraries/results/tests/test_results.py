@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from aiperf.rundir.store_writer import StoreWriter
 from aiperf.sdk.model import Conversation, HttpRequest, Turn
 from aiperf.sdk.series import Moment, SourceHeader
 from aiperf.sdk.telemetry import Histogram, Point, SeriesKind
+from aiperf_results.table import Table
 from aiperf_testing.plans import sample_plan, sample_ref
 
 LATENCY = {"unit": "ms", "avg": 2.0, "p99": 3.0}
@@ -167,3 +169,19 @@ def test_what_holds_no_results_is_refused(tmp_path: Path) -> None:
         open_run(tmp_path)
     with pytest.raises(AiperfError, match="is not there; results are a directory"):
         open_run(tmp_path / "absent")
+
+
+def test_a_table_takes_its_columns_one_after_the_other() -> None:
+    count = 50_000
+    tracemalloc.start()
+    try:
+        numbers = {f"column {place}": np.arange(count) + float(place) for place in range(10)}
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        table = Table.of(numbers, {}, count)
+        more = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert more < 2 * 8 * count, "two of ten columns"
+    assert (len(table), table.numbers("column 7").tolist()) == (count, (np.arange(count) + 7.0).tolist())
+    assert len(Table.of({"none": np.empty(0)}, {}, 0).numbers("none")) == 0

@@ -92,16 +92,22 @@ def slots(starts: Floats, ends: Floats) -> Ints:
     return found
 
 
+_SORTED = 1 << 20
+"""Values of windows that are sorted together: of millions of requests all windows would fill the memory."""
+
+
 def rolling(values: Floats, window: int, percents: tuple[float, ...]) -> list[Floats]:
     """Percentiles of each value and those before it, *window* in all; fewer at the beginning."""
-    lead = min(window - 1, len(values))
-    head = [np.percentile(values[: end + 1], percents) for end in range(lead)]
-    body = np.empty((0, len(percents)))
+    found = np.empty((len(percents), len(values)))
+    for end in range(min(window - 1, len(values))):
+        found[:, end] = np.percentile(values[: end + 1], percents)
     if len(values) >= window:
-        ordered = np.sort(np.lib.stride_tricks.sliding_window_view(values, window), axis=1)
+        every, step = np.lib.stride_tricks.sliding_window_view(values, window), max(1, _SORTED // window)
         at = np.array(percents) / 100 * (window - 1)
         low = np.floor(at).astype(int)
         high = np.minimum(low + 1, window - 1)
-        body = ordered[:, low] + (ordered[:, high] - ordered[:, low]) * (at - low)
-    rows = np.concatenate([np.array(head).reshape(-1, len(percents)), body])
-    return [np.ascontiguousarray(rows[:, place]) for place in range(len(percents))]
+        for begin in range(0, len(every), step):
+            ordered = np.sort(every[begin : begin + step], axis=1)
+            part = ordered[:, low] + (ordered[:, high] - ordered[:, low]) * (at - low)
+            found[:, window - 1 + begin : window - 1 + begin + len(part)] = part.T
+    return [*found]

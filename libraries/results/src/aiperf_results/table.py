@@ -36,12 +36,12 @@ class Table:
         self._texts: dict[str, list[str | None]] = {}
 
     @classmethod
-    def of(cls, numbers: Mapping[str, Floats], texts: Mapping[str, Sequence[str | None]], count: int) -> Table:
-        """The table of *count* rows with these columns."""
+    def of(cls, numbers: dict[str, Floats], texts: Mapping[str, Sequence[str | None]], count: int) -> Table:
+        """The table of *count* rows with these columns; it takes *numbers* out of the dict, so that none is there twice."""
         made = cls()
         made._count = count
-        for name, values in numbers.items():
-            made._numbers[name] = array("d", values.tobytes())
+        for name in [*numbers]:
+            made._numbers[name].frombytes(numbers.pop(name).data.cast("B") if count else b"")
         made._texts = {name: list(column) for name, column in texts.items()}
         return made
 

@@ -36,7 +36,7 @@ class ShownColumns(NamedTuple):
     good: the requests that were answered.
     """
 
-    numbers: Mapping[str, Floats]
+    numbers: dict[str, Floats]
     texts: Mapping[str, list[str | None]]
     good: NDArray[np.bool_]
 
@@ -75,7 +75,8 @@ def shown_columns(path: Path, plan: Plan, clock: journal.RunClock, names: Collec
             numbers[name].append(_instant(_FIELDS[name](batch), clock.started_wall_ns, name)[rows])
         good.append(batch.valid[rows])
         _take_errors(batch, rows, numbers, texts)
-    return ShownColumns({name: np.concatenate(parts) for name, parts in numbers.items()}, texts, np.concatenate(good))
+    joined = {name: np.concatenate(numbers.pop(name)) for name in [*numbers]}  # one after the other: none is there twice
+    return ShownColumns(joined, texts, np.concatenate(good))
 
 
 def _closure(known: Catalogue, tags: Collection[str]) -> set[str]:
