@@ -154,12 +154,13 @@ class SiteLoss(Struct, frozen=True, omit_defaults=True):
     """A site was lost, and another process was started in its place.
 
     why: in a few words.  lost_ns: wall clock of the run, when that was noticed.  resumed_ns: when the other one went on, None
-    where it never came to that.
+    where it never came to that.  within_ms: how far instants of the lost one may be from those of the run.
     """
 
     why: str
     lost_ns: int
     resumed_ns: int | None = None
+    within_ms: float = 0.0
 
 
 class SiteClock(Struct, frozen=True):
@@ -188,8 +189,8 @@ class SiteClock(Struct, frozen=True):
     @property
     def uncertainty_ms(self) -> float:
         """How far instants of the site may be from those of the run, in the time from the first look at the clock to the last
-        one."""
-        return max(self.within_ms, self.drift_within_ms - self.within_ms)
+        one; of a site that was lost before, too."""
+        return max(self.within_ms, self.drift_within_ms - self.within_ms, *(loss.within_ms for loss in self.losses))
 
 
 __all__ = ["RunEngine", "Shard", "ShardEngine", "ShardStart", "SiteClock", "SiteEngine", "SiteLoss", "SiteStart"]

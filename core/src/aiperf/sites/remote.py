@@ -124,7 +124,8 @@ class RemoteSites:
         cut_to_frames(self._journal, site.index, len(self.all))
         with blamed(self._plan.plugins.engine, "can't start a site again"):
             again = self._started(site.index, site.name, site)
-        again.losses.append(SiteLoss(site.lost, time.time_ns()))
+        known = replace(site.clock(()), losses=())
+        again.losses.append(SiteLoss(site.lost, time.time_ns(), within_ms=known.uncertainty_ms))
         most = sum(_most_sent(phase, self._pools) for phase in self._plan.load.phases[: self._begun.phase + 1])
         again.first_requests += (max(site.first_requests, default=0) + most,)
         self.all[site.index] = again

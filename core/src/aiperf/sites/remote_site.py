@@ -69,6 +69,7 @@ class RemoteSite:
         self.losses: list[SiteLoss] = [] if before is None else [*before.losses]
         self.first_requests: tuple[int, ...] = () if before is None else before.first_requests
         self.standings: dict[int, Standing] = {} if before is None else dict(before.standings)
+        self._earlier: tuple[tuple[int, int], ...] = () if before is None else before.knots
         self._gone_on: set[int] = set()
         self.children: dict[tuple[str, int], SiteChild] = {}
         self.requests: dict[int, int] = {}
@@ -223,17 +224,29 @@ class RemoteSite:
         return self.trips.path(self.ahead.ahead_ns)
 
     @property
-    def offset(self) -> SiteOffset:
-        """By which its instants are put on the run's clock."""
+    def _own_knots(self) -> tuple[tuple[int, int], ...]:
+        """Instants of the run's clock, and by how much its clock had moved by then, against the first look at it."""
         if self.ahead is None:
-            return SiteOffset(0)
-        first_ns = self.ahead.ahead_ns
-        knots = tuple((at_ns, ahead_ns - first_ns) for at_ns, ahead_ns in self.path.knots)
-        return SiteOffset(first_ns, knots if any(moved_ns for _, moved_ns in knots) else ())
+            return ()
+        return tuple((at_ns, ahead_ns - self.ahead.ahead_ns) for at_ns, ahead_ns in self.path.knots)
+
+    @property
+    def knots(self) -> tuple[tuple[int, int], ...]:
+        """Knots of all processes that were in its place, each against the first look at its own clock: what one has sent was
+        sent before the next one was looked at."""
+        earlier, own = self._earlier, self._own_knots
+        return (*earlier, (own[0][0] - 1, earlier[-1][1]), *own) if earlier and own else earlier + own
+
+    @property
+    def offset(self) -> SiteOffset:
+        """By which its instants are put on the run's clock, and those of the processes in whose place it is."""
+        knots = self.knots
+        moved = any(moved_ns for _, moved_ns in knots)
+        return SiteOffset(0 if self.ahead is None else self.ahead.ahead_ns, knots if moved else ())
 
     def ahead_ns(self, at_ns: int) -> int:
         """How far its clock is ahead at an instant of the run's."""
-        return (offset := self.offset).ahead_ns + offset.moved_ns(at_ns)
+        return 0 if self.ahead is None else self.ahead.ahead_ns + SiteOffset(0, self._own_knots).moved_ns(at_ns)
 
     def clock(self, shards: Iterable[int]) -> SiteClock:
         """What is known of it and its clock; *shards*: its workers."""
