@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,6 +100,32 @@ def test_another_site_goes_on_behind_what_the_lost_one_may_have_sent(annex: Anne
     checked = annex.aiperf("validate", "run")
     assert checked.code == 0, checked.out
     assert [list((annex.folder / room).iterdir()) for room in ("attic", "cellar")] == [[], []]
+
+
+@pytest.mark.parametrize(("room", "reducer"), [("barn", 1), ("attic", 0)])
+def test_live_counts_of_what_was_reduced_never_fall(annex: Annex, room: str, reducer: int) -> None:
+    run = annex.start(*PACED, AGAIN, "--api-port", 0)
+    run.hears("/#")
+    served = re.search(r"served on http://[^/]+:(\d+)/#", run._said)
+    assert served is not None
+    seen: list[int] = []
+
+    def reduced() -> int:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{served[1]}/api/progress", timeout=60) as page:
+                phases = json.load(page)["phases"].values()  # none before the first
+        except OSError:  # the run is over
+            return 1 << 40
+        seen.append(sum(phase["success_records"] for phase in phases))
+        return seen[-1]
+
+    wait_for(lambda: reduced() > 60 and columns_of(annex, reducer) > 0)
+    kill(annex, room)
+    wait_for(lambda: reduced() > 330)
+    done = annex.end(run)
+    assert_partial(done, f"the site {room} was lost and started again once")
+    assert seen == sorted(seen) and seen[-1] > 330, seen
+    assert seen[-1] <= done.json()["request_count"]["avg"] + 5  # columns of the last moment may not have come
 
 
 def test_sessions_whose_state_is_gone_are_lost_and_none_begins_twice(annex: Annex) -> None:

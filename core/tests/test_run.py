@@ -9,10 +9,12 @@ import pytest
 from aiperf.errors import AiperfError
 from aiperf.processes import control
 from aiperf.run.children import Child, Mailbox
+from aiperf.run.live_parts import LiveParts
 from aiperf.run.snapshots import snapshot_of
 from aiperf.run.start import Interruption, Outcome, Signals
 from aiperf.sdk.engine import Shard
 from aiperf.sdk.plan import PhasePlan, Secrets
+from aiperf.sdk.reducer import Live
 
 PHASE = PhasePlan("profiling", "profiling", 0, "burst", request_count=10, turns=10)
 
@@ -41,7 +43,7 @@ class Family:
     def all(self) -> list[Child]:
         return [*self.workers, *self.reducers]
 
-    def losses(self, outcome: Outcome) -> None:
+    def losses(self, outcome: Outcome, parts: LiveParts) -> None:
         """It has no sites."""
 
     def release(self, child: Child, phase: PhasePlan) -> None:
@@ -98,6 +100,25 @@ def test_a_child_gets_the_plan_once_whenever_it_comes_up(bench: Bench) -> None:
     bench.mailbox.announce(plans)
     bench.receive(control.Hello("reducer", 0))
     assert bench.board.sent[1:] == [("worker-0", plans["worker"]), ("reducer-0", prepare), ("reducer-0", plans["reducer"])]
+
+
+def test_a_first_reducer_that_begins_gets_what_the_others_have_told(bench: Bench) -> None:
+    other = Child("reducer", 1, Process())
+    bench.family.reducers.append(other)
+    bench.receive(control.LiveFigures(1, Live(3, (), b"three")), control.LiveFigures(0, Live(4, (), b"own")))
+    assert bench.board.sent == [("reducer-0", control.LivePart(b"three"))]
+    bench.board.sent.clear()
+    bench.receive(control.Ready("reducer", 1), control.Ready("reducer", 0))
+    assert bench.board.sent == [("reducer-0", control.LivePart(b"three")), ("reducer-0", control.LivePart(b"own"))]
+
+
+def test_parts_of_lost_reducers_stay_beside_those_of_the_next_ones() -> None:
+    parts = LiveParts()
+    parts.take(1, b"before")
+    parts.take(0, b"first")
+    parts.lose({1, 5})
+    parts.take(1, b"behind")
+    assert parts.all() == [b"before", b"first", b"behind"]
 
 
 def test_a_ready_replacement_gets_what_it_missed(bench: Bench) -> None:

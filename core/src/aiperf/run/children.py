@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from aiperf.errors import AiperfError
 from aiperf.processes import control, local
 from aiperf.registry.third_party import blamed, made
+from aiperf.run.live_parts import LiveParts
 from aiperf.run.site_losses import SiteLosses
 from aiperf.run.start import Outcome
 from aiperf.sdk.engine import Shard, ShardEngine, ShardStart
@@ -142,11 +143,11 @@ class Children:
             again = self._started(child.role, child.index)
         self.of[child.role][child.index] = again
 
-    def losses(self, outcome: Outcome) -> SiteLosses | None:
-        """What becomes of sites that are lost; None without sites."""
+    def losses(self, outcome: Outcome, parts: LiveParts) -> SiteLosses | None:
+        """What becomes of sites that are lost; None without sites.  *parts*: of their reducers."""
         if self._sites is None:
             return None
-        return SiteLosses(self._sites, self, outcome, again=self._plan.run.restart_lost)
+        return SiteLosses(self._sites, self, outcome, parts, again=self._plan.run.restart_lost)
 
     def move(self, site: RemoteSite) -> None:
         """The site takes the place of one that was lost, with its workers and reducers."""
@@ -253,7 +254,8 @@ class Mailbox:
         self._board, self.children, self._outcome, self._artifacts = board, children, outcome, artifacts
         self._restarts = 0
         self._before: dict[int, control.Counters] = {}
-        self.losses = children.losses(outcome)
+        self._parts = LiveParts()
+        self.losses = children.losses(outcome, self._parts)
         self.counters: dict[int, control.Counters] = {}
         self.ended: set[int] = set()
         self.phase_end_ns = 0
@@ -319,6 +321,8 @@ class Mailbox:
                 self.unready += [] if trouble is None else [trouble]
                 child = self.children.of[role][index]
                 child.ready = True
+                for part in self._parts.all() if child is self.children.reducers[0] else ():
+                    self.send(child, control.LivePart(part))
                 for missed in self.catch_up(child):
                     self.send(child, missed)
             case control.Refused():
@@ -345,7 +349,9 @@ class Mailbox:
                 self.live[index] = replace(message.live, phases=message.live.phases or before.phases)
                 self.fresh += message.ended
                 if message.live.part:
-                    self.send(self.children.reducers[0], control.LivePart(message.live.part))
+                    self._parts.take(index, message.live.part)
+                    if index:
+                        self.send(self.children.reducers[0], control.LivePart(message.live.part))
             case control.Judged(verdict):
                 self.verdict = verdict
             case control.Reduced(index, trouble, rows_wait):

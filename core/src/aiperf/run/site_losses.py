@@ -9,16 +9,19 @@ from aiperf.errors import AiperfError
 
 if TYPE_CHECKING:
     from aiperf.run.children import Children
+    from aiperf.run.live_parts import LiveParts
     from aiperf.run.start import Outcome
     from aiperf.sites.remote import RemoteSites
     from aiperf.sites.remote_site import RemoteSite
 
 
 class SiteLosses:
-    """Starts lost sites again, where the plan says so, or goes on without them."""
+    """Starts lost sites again, where the plan says so, or goes on without them.  *parts*: live figures of their reducers."""
 
-    def __init__(self, sites: RemoteSites, children: Children, outcome: Outcome, *, again: bool) -> None:
-        self._sites, self._children, self._outcome, self._again = sites, children, outcome, again
+    def __init__(
+        self, sites: RemoteSites, children: Children, outcome: Outcome, parts: LiveParts, *, again: bool
+    ) -> None:  # fmt: skip
+        self._sites, self._children, self._outcome, self._parts, self._again = sites, children, outcome, parts, again
 
     @property
     def gaps(self) -> str | None:
@@ -65,6 +68,7 @@ class SiteLosses:
         except AiperfError as error:
             site.lost = f"{why}; {error.message}"
             return False
+        self._parts.lose(site.reducers)
         self._children.move(again)
         self._outcome.warn(f"the site {site.name} was lost: {why}; another one is started in its place")
         return True

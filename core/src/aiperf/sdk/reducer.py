@@ -58,7 +58,8 @@ class Live(Struct, frozen=True):
     """What was reduced so far.
 
     done: requests.  phases: figures of the whole run by phase, from the first reducer of a run that is watched; else empty.
-    part: what another reducer has, for :meth:`RunningReduction.take_part` of the first; empty where there is nothing new.
+    part: what another reducer has, for :meth:`RunningReduction.take_part` of the first; empty where there is nothing new.  Of
+    the first, what another one is to take that begins in its place without its journal, as at a site that was lost.
     """
 
     done: int = 0
@@ -122,7 +123,8 @@ class RunningReduction:
         return None
 
     def take_part(self, part: bytes) -> None:
-        """Take what another reducer has; the first reducer of a watched run with several."""
+        """Take what another reducer has; the first reducer of a watched run with several.  One that begins takes the latest
+        parts again, and those of reducers that were lost with their journals: others in their places tell what comes since."""
 
     def ended(self) -> Sequence[Ended]:
         """Requests that were reduced since the last call, in the order of their ends; of many, the latest 100 are enough.

@@ -90,6 +90,11 @@ class RemoteSite:
         return {index for role, index in self.children if role == "worker"}
 
     @property
+    def reducers(self) -> set[int]:
+        """Indices of its reducers."""
+        return {index for role, index in self.children if role == "reducer"}
+
+    @property
     def sentence(self) -> str:
         """What is to be said of a site that was lost while the load went on."""
         rest = "what came of it counts, and the rest of its arrivals is unknown"

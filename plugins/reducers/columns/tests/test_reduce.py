@@ -38,8 +38,10 @@ from aiperf_reducer_columns.reduce.aside import ReaderDiedError
 from aiperf_reducer_columns.reduce.batches import StoredBatch, batch_of, read_batches
 from aiperf_reducer_columns.reduce.gaps import instants, interval_widths
 from aiperf_reducer_columns.reduce.reducer import ShardReducer, saved_reductions
+from aiperf_reducer_columns.reduce.watch import Part
 from aiperf_reducer_columns.report.report import write_summary
 from aiperf_reducer_columns.running import ColumnsReduction
+from aiperf_reducer_columns.statistics.phase_counts import KINDS, PhaseCounts
 from aiperf_testing.journals import CLOCK, Plain, Recording, event
 from aiperf_testing.plans import sample_ref
 from hypothesis import HealthCheck, given, settings
@@ -1110,6 +1112,44 @@ def test_live_numbers_are_those_of_the_summary(tmp_path: Path, frames: int) -> N
         assert metric.interval == (metric.so_far if metric.tag == "adjusted" else None)
     failed = {(each.error.type, each.error.code): each.count for each in phase.errors}
     assert sum(each.count for each in now.failures) + now.further_failures == sum(failed.values()) == now.failed
+
+
+def told(reducer: int, place: str, completed: int) -> bytes:
+    """What a reducer tells that has seen so many requests of phase 0."""
+    kinds = dict.fromkeys(range(len(KINDS)), 0) | {KINDS.index("completed"): completed}
+    return msgspec.msgpack.encode(Part(reducer, counts={0: PhaseCounts(kinds=kinds)}, late={0: 1}, place=place))
+
+
+def test_live_counts_of_a_lost_site_stay_beside_those_of_the_next_one(tmp_path: Path) -> None:
+    made = a_run(tmp_path, restart_lost=True)
+    work = reducer(made, watched=True)
+    assert work.watch is not None
+    work.finish(load_end(made.journal))
+
+    def reduced_now() -> int:
+        assert work.watch is not None
+        return sum(each.reduced for each in work.watch.live(work.live.done).phases)
+
+    own = work.watch.live(work.live.done).part
+    assert own and reduced_now() == 40
+    work.watch.take_part(told(1, "/barn/first", 5))
+    work.watch.take_part(told(1, "/barn/first", 7))  # the same reducer, later
+    assert reduced_now() == 47
+    work.watch.take_part(told(1, "/barn/second", 2))
+    assert reduced_now() == 49
+    work.watch.take_part(own)  # of one that died here: its columns are there
+    assert reduced_now() == 49
+
+    elsewhere = a_run(tmp_path / "elsewhere", restart_lost=True)
+    again = reducer(elsewhere, watched=True)
+    assert again.watch is not None
+    again.watch.take_part(own)  # of one that was lost with its columns
+    assert sum(each.reduced for each in again.watch.live(0).phases) == 40
+
+
+def test_the_first_reducer_tells_its_counts_where_its_site_may_be_lost_alone(tmp_path: Path) -> None:
+    watch = reducer(a_run(tmp_path), watched=True).watch
+    assert watch is not None and watch.live(0).part == b""
 
 
 def test_nobody_looks_and_nothing_is_folded(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ class ShardReducer:
         )  # fmt: skip
         self.live = self._rows.live
         known = catalogue(plan, load(plan.plugins.endpoint))
-        self.watch = None if lines_s is None else Watch(known, plan, index, lines_s, looked=looked)
+        self.watch = None if lines_s is None else Watch(known, plan, index, lines_s, looked=looked, place=str(directory))
         self._pipeline = Pipeline(known, directory, str(index), groupings(plan, known), self.watch)
         shards, zero_ns = range(index, plan.run.workers, of), clock.started_mono_ns
         self._readers = {i: ShardReader(directory, i, zero_ns, clock.ahead_of(i)) for i in shards}

@@ -47,6 +47,7 @@ _Key = tuple[int, str]
 class Part(Struct):
     """What a reducer tells the first one.
 
+    place: the directory from which it reduces; what a reducer tells from another one comes beside it.
     pieces: (phase, tag, elements of lists, values) since the part before; states: of folds of plugins, failures: by phase,
     likewise.
     counts, late, lateness: of all so far, by phase; the last one of reads behind their kernel stamps.
@@ -59,6 +60,7 @@ class Part(Struct):
     counts: dict[int, PhaseCounts] = {}
     late: dict[int, int] = {}
     lateness: Buckets = msgspec.field(default_factory=Buckets)
+    place: str = ""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -69,14 +71,15 @@ class Watch:
     """Folds for live numbers.
 
     *reducer*: its index; the first one makes the figures.  *lines_s*: seconds between lines of progress, by phase.
+    *place*: as of :class:`Part`.
     *looked*: whether anything but these lines shows the numbers; else those alone are folded that the lines have.
     """
 
     def __init__(
         self, catalogue: Catalogue, plan: Plan, reducer: int, lines_s: Mapping[int, float], *, looked: bool = True,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.monotonic, place: str = "",
     ) -> None:  # fmt: skip
-        self._catalogue, self._reducer, self._clock = catalogue, reducer, clock
+        self._catalogue, self._identity, self._tells_own = catalogue, (reducer, place), plan.run.restart_lost
         self._phases = {phase.index: phase for phase in plan.load.phases}
         self._late_ns = {phase.index: late_ns(phase) for phase in plan.load.phases}
         self._folded = None if looked else _of_lines(catalogue)
@@ -90,7 +93,7 @@ class Watch:
         self._plugin_folds = PluginFolds(catalogue, {})
         self._states: list[FoldState] = []
         self._failures: dict[int, FailureKinds] = {}
-        self._others: dict[int, Part] = {}
+        self._others: dict[tuple[int, str], Part] = {}
         self.follow({}, {}, Buckets())
 
     def add(self, phase: int, tag: str, values: Floats, *, listed: bool) -> None:
@@ -132,12 +135,14 @@ class Watch:
     def take_part(self, data: bytes) -> None:
         """Take what another reducer has."""
         part = _decode(data)
+        if (part.reducer, part.place) == self._identity:
+            return  # of one in whose place this one is, with its columns
         self._pieces += part.pieces
         self._states += part.states
         for phase, kinds in part.failures:
             self._fail(phase, kinds)
         part.pieces, part.states, part.failures = [], [], []
-        self._others[part.reducer] = part
+        self._others[part.reducer, part.place] = part
 
     def follow(self, counts: Mapping[int, PhaseCounts], begins_ns: Mapping[int, float], lateness: Buckets) -> None:
         """Where the reducer's counts by phase, the begins of phases since the run's start, and delays of reads stand."""
@@ -150,10 +155,13 @@ class Watch:
         pieces, self._pieces = self._pieces, []
         states, self._states = self._plugin_folds.taken() + self._states, []
         failures, self._failures = [*self._failures.items()], {}
-        own = Part(self._reducer, pieces, states, failures, dict(self._counts), dict(self._late), self._lateness)
-        if self._reducer:
+        reducer, place = self._identity
+        counted = Part(reducer, counts=dict(self._counts), late=dict(self._late), lateness=self._lateness, place=place)
+        own = msgspec.structs.replace(counted, pieces=pieces, states=states, failures=failures)
+        if reducer:
             return Live(done, (), _encode(own))
-        return Live(done, self._figures.made([own, *self._others.values()], self._begins_ns))
+        figures = self._figures.made([own, *self._others.values()], self._begins_ns)
+        return Live(done, figures, _encode(counted) if self._tells_own else b"")
 
     def _fold(self, key: _Key) -> None:
         values = np.concatenate(self._waiting.pop(key))
