@@ -184,9 +184,9 @@ class SiteProcess:
         self._plan = here(order.plan, self._directory)
         self._files.wanted = order.plan.output.export_level == ExportLevel.RAW
         save_run(self._directory, self._plan, self._clock)
-        among, phases = len(order.plan.run.sites) > 1, max(order.phases, len(order.plan.load.phases))
-        several = among or len(order.workers) > 1 or order.phases > 0
-        self._shared = self._home.share(phases, several=several, claims=among)
+        phases, kept = max(order.phases, len(order.plan.load.phases)), order.phases > 0  # the next plan may need more
+        claims = order.plan.run.deals_numbers or kept
+        self._shared = self._home.share(phases, several=claims or len(order.workers) > 1, claims=claims)
         for reducer, number in order.columns.items():  # a reducer goes on in the last file that is there
             columns_path(self._directory, reducer, number).touch(0o600)
         for role, indices in (("worker", order.workers), ("reducer", order.reducers)):
@@ -228,7 +228,7 @@ class SiteProcess:
         save_run(self._directory, self._plan, self._clock)
         self._shared.begin(self._plan, self._order.workers[0])
         phases = self._plan.load.phases
-        if len(self._plan.run.sites) > 1:
+        if self._plan.run.deals_numbers:
             lanes = {phase.index for phase in phases if self._plan.plugins.fact("drivers", phase.driver, "lanes")}
             claims = [self._shared.claims(phase) for phase in phases]
             self._stocks = Stocks(phases, claims, self._line.send, lanes, len(self._plan.run.sites))

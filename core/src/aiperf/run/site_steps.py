@@ -46,10 +46,6 @@ def supply(
         if plan.run.restart_lost and plan.plugins.fact("drivers", phase.driver, "trees"):
             why = "how many requests of its trees a lost site has sent is not known"
             raise AiperfError(f"--restart-lost-shards is not possible with phase {phase.name}: {why}", "drop it")
-        if plan.run.restart_lost and phase.due_file is None and len(plan.run.sites) == 1:
-            why = "one site draws all of its arrivals, and where it stood is not known when it is lost"
-            said = f"--restart-lost-shards is not possible with phase {phase.name}: {why}"
-            raise AiperfError(said, "drop it, give a rate, or use several sites")
     sites.supply(plan)
     limit_s = environment.start_s()
     until, heard, hint = time.monotonic() + limit_s, -1, f"see {logs}"

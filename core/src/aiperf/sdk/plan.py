@@ -163,6 +163,12 @@ class RunPlan(Struct, frozen=True):
     sites: tuple[str, ...] = ()
     restart_lost: bool = False
 
+    @property
+    def deals_numbers(self) -> bool:
+        """Whether sites get the numbers of bursts from the run, in blocks: where there are several, or one may be lost and
+        another one goes on."""
+        return len(self.sites) > 1 or bool(self.sites and self.restart_lost)
+
 
 class TargetPlan(Struct, frozen=True):
     """Destination and form of requests.

@@ -141,8 +141,8 @@ class Worker:
             logs.scrub_output(message.secrets.texts)
             plan = message.secrets.restored(journal.load_run(self.directory)[0])
             self._logging.enter_context(logs.sent(plan.run.log_level, self._log))
-            workers, sites = plan.run.workers, len(plan.run.sites) or 1
-            place = WorkerPlace(self.index, workers, self.fds if workers > 1 else self.fds[:1], sites)
+            workers, sites, claims = plan.run.workers, len(plan.run.sites) or 1, plan.run.deals_numbers
+            place = WorkerPlace(self.index, workers, self.fds if workers > 1 or claims else self.fds[:1], sites, claims)
             hooks = Hooks.load(plan.plugins.hooked("aiperf_make_transport", REQUEST_PREPARED), self._warn)
             self._stalls = Stalls(self.index) if plan.run.log_level <= DEBUG else None
             self.share = await load_share(plan, message.secrets, self.directory, place, hooks, self._warn)

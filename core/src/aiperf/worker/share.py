@@ -37,14 +37,15 @@ class WorkerPlace(Struct, frozen=True):
     """The index of a worker among *workers*, which are at so many *sites*, and its inherited file descriptors.
 
     fds: of the progress table; with several workers or sites, then four a phase: session slots, prefill slots, arrival
-    numbers, session numbers; with several sites, then those of :class:`aiperf.worker.shared.ClaimFds`.  Empty where the engine
-    shares no memory.
+    numbers, session numbers; where the site *claims* numbers of bursts, then those of
+    :class:`aiperf.worker.shared.ClaimFds`.  Empty where the engine shares no memory.
     """
 
     index: int
     workers: int
     fds: Sequence[int] = ()
     sites: int = 1
+    claims: bool = False
 
     @property
     def together(self) -> int:
@@ -97,7 +98,7 @@ class Share:
         sessions = self._slots(fds[0], phase.concurrency, phase.limits_file, cells, slots.SLOTS)
         prefills = self._slots(fds[1], phase.prefill_concurrency, phase.prefill_limits_file, cells, slots.PREFILLS)
         limited = prefills if phase.prefill_concurrency is not None else None
-        numbers = self._claimed(phase, sessions, limited) if place.sites > 1 else self._numbers(phase, sessions, limited)
+        numbers = self._claimed(phase, sessions, limited) if place.claims else self._numbers(phase, sessions, limited)
         context = DriverContext(
             phase, self.requests, numbers.gate, loop=self.requests.loop, timer=partial(LoopTimer, self.requests.loop),
             arrival_numbers=numbers.arrivals, session_numbers=numbers.sessions,

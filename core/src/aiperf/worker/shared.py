@@ -39,8 +39,8 @@ class Shared:
     """What the workers of one machine share: limits and counters of each phase, and where each of them stands.
 
     *several*: for several workers.  *fds* are inherited by every worker: the standing, then, for several workers, four for
-    each of so many *phases*: the limits of sessions and of prefills, arrivals, sessions.  *claims*: this is one of several
-    sites; three more for each phase stand behind: stocks of arrivals and of sessions, blocks.
+    each of so many *phases*: the limits of sessions and of prefills, arrivals, sessions.  *claims*: this is a site that
+    gets numbers from its run; three more for each phase stand behind: stocks of arrivals and of sessions, blocks.
     """
 
     def __init__(self, phases: int, *, several: bool, claims: bool = False) -> None:
@@ -73,7 +73,7 @@ class Shared:
                 os.lseek(counter, 0, os.SEEK_SET)
 
     def claims(self, phase: PhasePlan) -> ClaimFds:
-        """The phase's numbers, at one of several sites."""
+        """The phase's numbers, at a site that gets them from its run."""
         return self._claims[phase.index]
 
     def _of(self, phase: PhasePlan) -> list[int]:
