@@ -105,11 +105,14 @@ def test_a_child_gets_the_plan_once_whenever_it_comes_up(bench: Bench) -> None:
 def test_a_first_reducer_that_begins_gets_what_the_others_have_told(bench: Bench) -> None:
     other = Child("reducer", 1, Process())
     bench.family.reducers.append(other)
+    bench.receive(control.LiveFigures(1, Live(2, (), b"two")))
+    assert bench.board.sent == [], "the first one is not ready"
+    bench.family.reducers[0].ready = True
     bench.receive(control.LiveFigures(1, Live(3, (), b"three")), control.LiveFigures(0, Live(4, (), b"own")))
-    assert bench.board.sent == [("reducer-0", control.LivePart(b"three"))]
+    assert bench.board.sent == [("reducer-0", control.TakeParts([b"three"]))]
     bench.board.sent.clear()
     bench.receive(control.Ready("reducer", 1), control.Ready("reducer", 0))
-    assert bench.board.sent == [("reducer-0", control.LivePart(b"three")), ("reducer-0", control.LivePart(b"own"))]
+    assert bench.board.sent == [("reducer-0", control.TakeParts([b"three", b"own"]))]
 
 
 def test_parts_of_lost_reducers_stay_beside_those_of_the_next_ones() -> None:

@@ -150,10 +150,10 @@ class LiveFigures(Struct, frozen=True, tag=True):
     ended: list[Ended] = []
 
 
-class LivePart(Struct, frozen=True, tag=True):
-    """To the first reducer: what another one has, as :attr:`aiperf.sdk.reducer.Live.part`."""
+class TakeParts(Struct, frozen=True, tag=True):
+    """To the first reducer: what others have, as :attr:`aiperf.sdk.reducer.Live.part`.  No figures are made of some of them."""
 
-    part: bytes
+    parts: list[bytes]
 
 
 class TellFigures(Struct, frozen=True, tag=True):
@@ -239,7 +239,7 @@ class Released(Struct, frozen=True, tag=True):
 
 Message: TypeAlias = (
     Hello | Prepare | Load | Ready | Refused | Begin | Stop | Counters | PhaseEnded | Trouble | Notice | LogLines | Unwritten
-    | LiveFigures | LivePart | TellFigures | Judge | Judged | Finish | Reduced | PrepareSummary | Summarize | Hurry | Working
+    | LiveFigures | TakeParts | TellFigures | Judge | Judged | Finish | Reduced | PrepareSummary | Summarize | Hurry | Working
     | Summarized | WriteRows | RowsWritten | Exit | Release | Released
 )  # fmt: skip
 

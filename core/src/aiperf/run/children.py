@@ -321,8 +321,8 @@ class Mailbox:
                 self.unready += [] if trouble is None else [trouble]
                 child = self.children.of[role][index]
                 child.ready = True
-                for part in self._parts.all() if child is self.children.reducers[0] else ():
-                    self.send(child, control.LivePart(part))
+                if child is self.children.reducers[0] and (parts := self._parts.all()):
+                    self.send(child, control.TakeParts(parts))
                 for missed in self.catch_up(child):
                     self.send(child, missed)
             case control.Refused():
@@ -350,8 +350,8 @@ class Mailbox:
                 self.fresh += message.ended
                 if message.live.part:
                     self._parts.take(index, message.live.part)
-                    if index:
-                        self.send(self.children.reducers[0], control.LivePart(message.live.part))
+                    if index and (first := self.children.reducers[0]).ready:  # else it gets all of them then
+                        self.send(first, control.TakeParts([message.live.part]))
             case control.Judged(verdict):
                 self.verdict = verdict
             case control.Reduced(index, trouble, rows_wait):

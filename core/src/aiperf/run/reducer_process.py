@@ -14,7 +14,7 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from aiperf import environment, logs
@@ -91,9 +91,9 @@ class ReducerProcess:
                 self.line.send(control.Reduced(self.index, trouble, rows_wait))
             case control.Judge(snapshot) if self.reduction is not None:
                 self._judge(self.reduction, snapshot)
-            case control.LivePart(part) if self.reduction is not None:
+            case control.TakeParts(parts) if self.reduction is not None:
                 reduction = self.reduction
-                if (failed := self._trouble(lambda: reduction.take_part(part))) is not None:
+                if (failed := self._trouble(lambda: _take(reduction, parts))) is not None:
                     self.line.send(control.LogLines(30, [f"live numbers are not of all reducers: {failed}"], once=True))
             case control.TellFigures():
                 self._asked, self._told_s = True, -_LIVE_S
@@ -189,6 +189,11 @@ class ReducerProcess:
         whole, self._asked, self._told_s = self.looked or self._asked, False, time.monotonic()
         live = self.reduction.live if whole else Live(self.reduction.done)
         self.line.send(control.LiveFigures(self.index, live, list(self.reduction.ended())))
+
+
+def _take(reduction: RunningReduction, parts: Iterable[bytes]) -> None:
+    for part in parts:
+        reduction.take_part(part)
 
 
 def _end_with_parent() -> None:
