@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 from aiperf_command_simulate.testing import Simulator, running
+from arrivals import ledger, same_due
 from program import Done, Program, wait_for
 from requirements import ROOT
 
@@ -148,16 +149,6 @@ def run(aiperf: Program, simulator: Simulator, *more: str | int, name: str = "ru
     return Done(done.code, done.out, done.err, aiperf.folder / name)
 
 
-def ledger(done: Done) -> list[dict[str, Any]]:
-    return sorted(done.lines("profile_export_arrivals.jsonl"), key=lambda row: row["n"])
-
-
-def due(done: Done) -> set[tuple[int, int]]:
-    """Number of each arrival, and when it was due after the first one."""
-    rows = ledger(done)
-    return {(row["n"], row["due_ns"] - rows[0]["due_ns"]) for row in rows}
-
-
 def test_three_nodes_send_what_one_machine_sends(aiperf: Program, simulator: Simulator, cluster: Cluster) -> None:
     data = aiperf.folder / "data.jsonl"
     data.write_text(json.dumps({"text": PROMPT}) + "\n")
@@ -172,7 +163,7 @@ def test_three_nodes_send_what_one_machine_sends(aiperf: Program, simulator: Sim
         assert done.code == 0, done.err
         found.append(Done(done.code, done.out, done.err, aiperf.folder / name))
     here, there = found
-    assert due(here) == due(there)
+    assert same_due(here, there)
     truth = simulator.truth()["requests"]
     assert {row["request_id"] for row in truth} == {row["x_request_id"] for row in ledger(there)} and len(truth) == 60
     assert Counter(row["worker"] for row in ledger(there)) == {"worker-0": 20, "worker-1": 20, "worker-2": 20}
@@ -240,8 +231,8 @@ def test_sessions_and_a_recorded_trace_are_whole_on_nodes(aiperf: Program, simul
         plain = words(simulator, *replay, *more, name=name)
         done = aiperf(*[word for word in plain if word not in ("--isl", 30, "--osl", 4)])
         assert done.code == 0, done.err
-        found.append(due(Done(0, "", "", aiperf.folder / name)))
-    assert found[0] == found[1] and len(found[0]) == 30
+        found.append(Done(0, "", "", aiperf.folder / name))
+    assert same_due(found[0], found[1], count=30)
 
 
 LOAD = ("--request-rate", 40, "--request-count", 400)

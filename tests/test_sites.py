@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
 from aiperf_testing.server import Certificate
+from arrivals import ledger, same_due
 from program import Done, Program, variables_of, wait_for
 from requirements import ROOT
 from rogues import install_from
@@ -69,16 +70,6 @@ def run(aiperf: Program, simulator: Simulator, *more: str | int, name: str = "ru
     return Done(done.code, done.out, done.err, aiperf.folder / name)
 
 
-def ledger(done: Done) -> list[dict[str, Any]]:
-    return sorted(done.lines("profile_export_arrivals.jsonl"), key=lambda row: row["n"])
-
-
-def due(done: Done) -> set[tuple[int, int]]:
-    """Number of each arrival, and when it was due after the first one."""
-    rows = ledger(done)
-    return {(row["n"], row["due_ns"] - rows[0]["due_ns"]) for row in rows}
-
-
 def numbers(results: dict[str, Any]) -> dict[str, Any]:
     return {tag: value for tag, value in results.items() if isinstance(value, dict) and "unit" in value}
 
@@ -88,7 +79,7 @@ def test_three_sites_send_what_one_machine_sends(aiperf: Program, simulator: Sim
     here = run(aiperf, simulator, *load, name="here")
     there = run(aiperf, simulator, *load, *sites(*ROOMS), name="there")
     truth = simulator.truth()["requests"]
-    assert due(here) == due(there)
+    assert same_due(here, there)
     assert {row["request_id"] for row in truth} == {row["x_request_id"] for row in ledger(there)} and len(truth) == 60
     assert Counter(row["worker"] for row in ledger(there)) == {"worker-0": 20, "worker-1": 20, "worker-2": 20}
     places = {f"worker-{i}": room for i, room in enumerate(ROOMS)}
@@ -129,7 +120,7 @@ def test_raw_records_of_sites_are_those_of_one_machine(aiperf: Program, simulato
     ahead = {site["name"]: site for site in there.json()["measurement"]["sites"]}
     for room, planted_ms in (("attic", 0.0), ("barn", 7e6), ("cellar", 0.0)):
         assert abs(ahead[room]["ahead_ms"] - planted_ms) <= ahead[room]["within_ms"] < 100, room
-    assert due(there) == due(here)
+    assert same_due(there, here)
     segments = {path.name for path in (there.artifacts / "journal").glob("shard-*.seg")}
     assert segments >= {"shard-0.0.seg", "shard-1.0.seg", "shard-2.0.seg"}
 
@@ -141,7 +132,7 @@ def test_raw_records_of_sites_are_those_of_one_machine(aiperf: Program, simulato
     again = Done(0, "", "", aiperf.folder / "again")
     assert again.json()["request_count"]["avg"] == 60
     assert (again.artifacts / "profile_export_raw.jsonl").read_bytes().count(b"\n") == raw.count(b"\n") == 60
-    assert due(again) == due(here)
+    assert same_due(again, here)
 
 
 def shift(aiperf: Program, **rooms: int) -> None:
@@ -260,8 +251,8 @@ def test_sessions_and_a_recorded_trace_are_whole_at_sites(aiperf: Program, simul
     for name, more in (("here", ()), ("there", sites(*ROOMS))):
         done = aiperf(*plain[:-1], name, *replay, *more)
         assert done.code == 0, done.err
-        found.append(due(Done(0, "", "", aiperf.folder / name)))
-    assert found[0] == found[1] and len(found[0]) == 30
+        found.append(Done(0, "", "", aiperf.folder / name))
+    assert same_due(found[0], found[1], count=30)
 
 
 @pytest.mark.long

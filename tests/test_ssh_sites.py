@@ -12,10 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiperf_command_simulate.testing import Simulator, running
+from arrivals import ledger, same_due
 from program import Done, Program, variables_of, wait_for
 from ssh_server import NoSshError, ssh_server
 
@@ -79,16 +79,6 @@ def run(aiperf: Program, simulator: Simulator, *more: str | int, name: str) -> D
     return Done(done.code, done.out, done.err, aiperf.folder / name)
 
 
-def ledger(done: Done) -> list[dict[str, Any]]:
-    return sorted(done.lines("profile_export_arrivals.jsonl"), key=lambda row: row["n"])
-
-
-def due(done: Done) -> list[tuple[int, int]]:
-    """Number of each arrival, and when it was due behind the first one."""
-    rows = ledger(done)
-    return [(row["n"], row["due_ns"] - rows[0]["due_ns"]) for row in rows]
-
-
 @pytest.mark.long
 def test_each_load_over_ssh_is_that_of_one_machine(aiperf: Program, slow: Simulator, options: tuple[int, str]) -> None:
     short, there = ("--isl", 30, "--osl", 4), (*sites(options), "--ssh-python", sys.executable)
@@ -98,7 +88,7 @@ def test_each_load_over_ssh_is_that_of_one_machine(aiperf: Program, slow: Simula
     replay = ("--input-file", trace.name, "--custom-dataset-type", "mooncake_trace", "--fixed-schedule")
     for name, load in (("rate", (*short, "--request-rate", 100, "--request-count", 60)), ("replay", replay)):
         local, far = (run(aiperf, slow, *load, *more, name=f"{name}{len(more)}") for more in ((), there))
-        assert due(local) == due(far) and len(due(far)) == slow.summary()["requests"] >= 30
+        assert same_due(local, far) and len(ledger(far)) == slow.summary()["requests"] >= 30
     run(aiperf, slow, *short, "--concurrency", 5, "--request-count", 50, "--workers", 4, *there, name="burst")
     assert slow.summary()["in_flight_max"] <= 5 and slow.summary()["requests"] == 50
     sessions = (*short, "--concurrency", 4, "--num-sessions", 12, "--session-turns-mean", 3)
