@@ -329,9 +329,11 @@ def test_signals_are_the_programs_and_not_the_threads(reader: SocketReader, pair
 
 
 def test_a_fork_leaves_the_reader_to_its_parent(reader: SocketReader, pair: Pair) -> None:
-    reader.add(pair.near.fileno())
+    token = reader.add(pair.near.fileno())
     child = os.fork()
     if child == 0:
+        reader.remove(token)
+        reader.close()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert subprocess.run([sys.executable, "-c", "pass"], check=False).returncode == 0
@@ -342,6 +344,9 @@ def test_a_fork_leaves_the_reader_to_its_parent(reader: SocketReader, pair: Pair
 def test_a_descriptor_that_can_not_be_watched_is_an_error(reader: SocketReader, tmp_path: Path) -> None:
     with (tmp_path / "file").open("w") as file, pytest.raises(OSError, match="not permitted"):
         reader.add(file.fileno())
+    for none in (-1, 1 << 32, (1 << 32) + 3):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            reader.add(none)
     small = SocketReader(3)
     with pytest.raises(OSError, match="Too many open files"):
         small.add(3)
@@ -471,14 +476,24 @@ def test_segments_that_come_beside_a_read_are_not_called_hidden_in_it(who: str, 
         assert segments - 1 <= hidden <= segments - 1 + most, (before, behind, segments, hidden)
 
 
+def told_with_a_clock_of_its_own(program: str, folder: Path) -> list[int]:
+    """The numbers that ``program.c`` prints."""
+    sources = [str(Path(__file__).parent / f"{program}.c"), str(CODE / "reader.c")]
+    words = ["-std=c11", "-O1", "-pthread", f"-I{CODE}", "-Wl,--wrap=clock_gettime", "-o", str(folder / program), *sources]
+    subprocess.run([str(COMPILER), *words], check=True)
+    done = subprocess.run([folder / program], capture_output=True, text=True, check=True, timeout=300)
+    return [*map(int, done.stdout.split())]
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+def test_a_wake_up_that_comes_late_keeps_no_loop_busy(tmp_path: Path) -> None:
+    assert told_with_a_clock_of_its_own("woken", tmp_path) == [0, 1, 0]
+
+
 @pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
 def test_a_loop_waits_for_more_where_sockets_are_ready_densely(tmp_path: Path) -> None:
-    program = tmp_path / "gaps"
-    sources = [str(Path(__file__).parent / "gaps.c"), str(CODE / "reader.c")]
-    words = ["-std=c11", "-O1", "-pthread", f"-I{CODE}", "-Wl,--wrap=clock_gettime", "-o", str(program), *sources]
-    subprocess.run([str(COMPILER), *words], check=True)
-    done = subprocess.run([program], capture_output=True, text=True, check=True, timeout=300)
-    waits = dict(zip(("unknown", "dense", "later", "late", "sparse", "unstamped"), map(int, done.stdout.split()), strict=True))
+    names = "unknown", "dense", "later", "late", "sparse", "unstamped"
+    waits = dict(zip(names, told_with_a_clock_of_its_own("gaps", tmp_path), strict=True))
     assert waits == {"unknown": 0, "dense": 40_000, "later": 10_000, "late": 0, "sparse": 0, "unstamped": 0}
 
 

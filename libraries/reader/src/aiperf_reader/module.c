@@ -3,6 +3,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
 
@@ -86,9 +87,9 @@ static PyObject *fileno_of(Reader *self, PyObject *none) { return stopped(self) 
 static PyObject *sockets_of(Reader *self, PyObject *none) { return stopped(self) ? NULL : PyLong_FromLong(self->reader.epoll); }
 
 static PyObject *added(Reader *self, PyObject *descriptor) {
-  int number = PyLong_AsLong(descriptor);
+  long number = PyLong_AsLong(descriptor);
   if ((number == -1 && PyErr_Occurred()) || stopped(self)) return NULL;
-  int64_t token = reader_add(&self->reader, number);
+  int64_t token = reader_add(&self->reader, number < 0 || number > INT_MAX ? -1 : (int)number);
   return token < 0 ? failed((int)-token) : PyLong_FromLongLong(token);
 }
 

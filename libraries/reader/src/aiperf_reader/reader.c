@@ -201,7 +201,7 @@ static int64_t stamp_of(struct msghdr *message) {
 
 /* Stamp of the segment that has the *length*-th byte from here on; 0 where there is none.  Nothing is taken or copied. */
 static int64_t stamp_at(int descriptor, char *place, size_t length) {
-  char control[128];
+  _Alignas(struct cmsghdr) char control[128];
   struct iovec room = {.iov_base = place, .iov_len = length};
   struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   ssize_t count = recvmsg(descriptor, &message, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
@@ -259,7 +259,7 @@ static bool read_once(struct reader *reader, int who, uint64_t token, char *plac
   uint64_t word = WORD(generation, OPEN);
   if (!atomic_compare_exchange_strong(&slot->word, &word, WORD(generation, READING))) return false;
 
-  char control[128];
+  _Alignas(struct cmsghdr) char control[128];
   struct iovec room = {.iov_base = place, .iov_len = READER_READ_BYTES};
   struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   int64_t empty_ns = seen_empty(&reader->looks[who], &slot->looks[who], slot);
@@ -436,6 +436,7 @@ static int begin(struct reader *reader) {
 int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32_t slots, bool apart) {
   *reader = (struct reader){.records = records, .bytes = bytes, .slots = slots, .apart = apart, .ready = -1, .control = -1};
   reader->gap_ns = LONGEST_GAP_NS;
+  reader->process = getpid();
   reader->epoll = epoll_create1(EPOLL_CLOEXEC);
   reader->ready = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   reader->control = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -451,17 +452,18 @@ int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32
 }
 
 void reader_stop(struct reader *reader) {
-  if (reader->started) {
+  if (reader->started && getpid() == reader->process) {
     atomic_store(&reader->stopping, true);
     bump(reader->control);
     pthread_join(reader->thread, NULL);
-    reader->started = false;
   }
+  reader->started = false;
   release(reader);
 }
 
 int64_t reader_add(struct reader *reader, int descriptor) {
-  if (descriptor < 0 || (uint32_t)descriptor >= reader->slots) return -EMFILE;
+  if (descriptor < 0) return -EBADF;
+  if ((uint32_t)descriptor >= reader->slots) return -EMFILE;
   if (++reader->generation >= 1u << 30) reader->generation = 1;
   uint32_t generation = reader->generation;
   struct reader_slot *slot = &reader->by_descriptor[descriptor];
@@ -496,7 +498,7 @@ void reader_remove(struct reader *reader, uint64_t token) {
       break;
     }
   }
-  epoll_ctl(reader->epoll, EPOLL_CTL_DEL, (int)descriptor_of(token), NULL);
+  if (getpid() == reader->process) epoll_ctl(reader->epoll, EPOLL_CTL_DEL, (int)descriptor_of(token), NULL);
 }
 
 bool reader_quiet(struct reader *reader, uint64_t token) {
@@ -573,8 +575,11 @@ int reader_look(struct reader *reader, uint64_t *tokens, int most) {
     reader->found_ns = began_ns;
   }
   atomic_store_explicit(&reader->kept_up_ns, began_ns, memory_order_relaxed);
-  for (int n = 0; n < count; n++)
+  for (int n = 0; n < count; n++) {
     if (events[n].data.u64 != CONTROL) tokens[found++] = events[n].data.u64;
+    /* The thread did not wait any more when it was woken, and looks at nothing while the loop keeps up. */
+    else if (!atomic_load(&reader->paused)) drain(reader->control);
+  }
   return found;
 }
 

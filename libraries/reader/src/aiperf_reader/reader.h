@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Changes with what Python calls or gets; aiperf_reader/__init__.py has the same number. */
 #define READER_VERSION 4
@@ -66,6 +67,7 @@ struct reader {
   /* Fixed */
   uint64_t records, bytes;         /* size of the ring: powers of two */
   uint32_t slots;
+  pid_t process;                   /* that has the thread: a fork of it shares the epoll */
   bool apart;                      /* read segments that wait together one by one */
   char mark[READER_MARK_BYTES];    /* stands once in each event of all streams; mark_length 0: nobody knows */
   size_t mark_length;
@@ -81,11 +83,12 @@ struct reader {
 /* 0, or an errno.  records, bytes: powers of two; bytes: two reads at least.  apart: each segment that waits is a read, where many
    share a connection; it costs several calls of the system a segment.  A mark may be set behind it. */
 int reader_start(struct reader *reader, uint64_t records, uint64_t bytes, uint32_t slots, bool apart);
-/* Ends the thread and frees everything; the sockets stay open. */
+/* Ends the thread and frees everything; the sockets stay open.  In a fork of the process it frees the fork's copy alone. */
 void reader_stop(struct reader *reader);
 /* From now on the thread reads the socket: its token, or an errno, negative. */
 int64_t reader_add(struct reader *reader, int descriptor);
-/* Behind this call the thread touches the descriptor no more, which may be closed then; its records are still in the ring. */
+/* Behind this call the thread touches the descriptor no more, which may be closed then; its records are still in the ring.  In a
+   fork of the process it changes nothing for the process. */
 void reader_remove(struct reader *reader, uint64_t token);
 /* Whether the socket is open and has nothing to read, and no read of it is in the ring or under way, nor its end. */
 bool reader_quiet(struct reader *reader, uint64_t token);
