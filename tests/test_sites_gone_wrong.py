@@ -115,7 +115,7 @@ def test_a_site_of_another_version_is_refused(annex: Annex) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: aiperf-endpoint-chat\nVersion: 9\n")
     annex.enter_through(f'export PYTHONPATH="{info.parent}:$PYTHONPATH"; exec "$@"')
     done = annex(*LOAD, rooms=TWO)
-    assert_refused(done, annex, "site attic: it has aiperf-endpoint-chat 9, and the run has ", "install the same versions")
+    assert_refused(done, annex, ": it has aiperf-endpoint-chat 9, and the run has ", "install the same versions")
 
 
 def test_a_tokenizer_that_a_site_lacks_is_named_before_the_load(annex: Annex) -> None:
