@@ -24,6 +24,7 @@ from aiperf_command_simulate.testing import Simulator
 from annex_runs import ANNEX, ROOMS
 from program import variables_of, wait_for
 from rogues import install_from
+from sent_tokenizers import write_tokenizer
 from test_run_again import STARTED, when
 
 TWO = ROOMS[:2]
@@ -156,9 +157,9 @@ def test_plans_of_any_kind_follow_on_each_other(simulator: Simulator, run: aiper
     assert [len(processes(room)["worker"]) for room in TWO] == [2, 2]
 
 
-def data_sets(room: str) -> dict[str, tuple[int, int]]:
-    """Where each file of the data set is at a site that has a byte: device and inode."""
-    places = Path(room).glob("aiperf-site-*/plan-*/journal/dataset.*")
+def sent(room: str, names: str) -> dict[str, tuple[int, int]]:
+    """Where each file with such a name is at a site that has a byte: device and inode."""
+    places = Path(room).glob(f"aiperf-site-*/plan-*/journal/{names}")
     return {path.name: (path.stat().st_dev, path.stat().st_ino) for path in places if path.stat().st_size}
 
 
@@ -168,13 +169,29 @@ def test_a_data_set_goes_once_and_a_disk_does_not_grow(simulator: Simulator, run
     for number, more in enumerate(({}, {"concurrency": 4}, {"isl": 25}, {"isl": 25, "request_count": 20})):
         few = {"request_count": 10, "concurrency": 2, "num_dataset_entries": 50}
         plan = {**PLAN, **few, "url": simulator.url, **at(*TWO), **more}
-        with when(STARTED, lambda: found.append(data_sets("attic"))):
+        with when(STARTED, lambda: found.append(sent("attic", "dataset.*"))):
             assert run.profile(**plan, artifact_dir=f"{number}").valid == plan["request_count"]
         wait_for(lambda: not [*Path("attic").glob("aiperf-site-*/plan-*")])
         kept.append(sum(path.stat().st_size for path in Path("attic").glob("aiperf-site-*/files/*")))
     assert found[0] and found[0] == found[1] and found[2] == found[3]
     assert {*found[0].values()} != {*found[2].values()}
     assert max(kept) < 2 * min(kept)
+
+
+@pytest.mark.long
+def test_a_tokenizer_goes_once(simulator: Simulator, run: aiperf.Run) -> None:
+    write_tokenizer(Path("own"))
+    found, sizes = list[dict[str, tuple[int, int]]](), list[float]()
+    changes: tuple[dict[str, Any], ...] = ({}, {"isl": 25}, {"isl": 25}, {"isl": 25, "tokenizer": "builtin"}, {"isl": 25})
+    for number, more in enumerate(changes):
+        plan = {**PLAN, "tokenizer": "own", "request_count": 10, "concurrency": 2, "url": simulator.url, **at(*TWO), **more}
+        with when(STARTED, lambda: found.append(sent("attic", "tokenizer.*"))):
+            summary = run.profile(**plan, artifact_dir=f"{number}")
+        assert summary.valid == 10
+        sizes.append(summary.results["input_sequence_length"].stats["avg"])
+    assert found[0].keys() == {"tokenizer.tokenizer.json", "tokenizer.tokenizer_config.json"}
+    assert found[0] == found[1] == found[2] and not found[3] and found[4].keys() == found[0].keys()
+    assert sizes[0] == 10 and {*sizes[1:]} == {25}
 
 
 def kill(pid: int) -> None:

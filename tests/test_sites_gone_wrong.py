@@ -118,17 +118,33 @@ def test_a_site_of_another_version_is_refused(annex: Annex) -> None:
     assert_refused(done, annex, ": it has aiperf-endpoint-chat 9, and the run has ", "install the same versions")
 
 
-def test_a_tokenizer_that_a_site_lacks_is_named_before_the_load(annex: Annex) -> None:
-    pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
-    from tokenizers import Tokenizer, models, pre_tokenizers
+TRANSFORMERS = """
+from pathlib import Path
 
-    own = Tokenizer(models.WordLevel({"<unk>": 0, "the": 1, "a": 2}, unk_token="<unk>"))
-    own.pre_tokenizer = pre_tokenizers.Whitespace()
+class AutoTokenizer:
+    vocab_size = 256
+    chat_template = eos_token_id = None
+
+    @classmethod
+    def from_pretrained(cls, name, **options):
+        if not Path(name).is_dir():
+            raise OSError(f"{name} is not there")
+        return cls()
+
+    def encode(self, text, **options):
+        return list(text.encode())
+
+    def decode(self, ids, **options):
+        return bytes(ids).decode("utf-8", "replace")
+"""
+
+
+def test_a_tokenizer_that_a_site_lacks_is_named_before_the_load(annex: Annex) -> None:
+    """One of older files, which transformers reads, is not sent."""
+    pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
+    (annex.folder.parent / "packages" / "transformers.py").write_text(TRANSFORMERS)
     (annex.folder / "own").mkdir()
-    own.save(str(annex.folder / "own" / "tokenizer.json"))
-    (annex.folder / "own" / "tokenizer_config.json").write_text(
-        '{"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>", "model_max_length": 100000}'
-    )
+    (annex.folder / "own" / "vocab.txt").write_text("the")
     annex.enter_through('export HF_HOME="$place/cache" HF_HUB_OFFLINE=1; exec "$@"')
     done = annex("--tokenizer", "own", *LOAD[2:], rooms=TWO)
     assert_refused(done, annex, "the tokenizer 'own' is unavailable")

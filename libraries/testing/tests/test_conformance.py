@@ -828,6 +828,52 @@ def test_a_bad_tokenizer_is_caught(tokenizer: Any, caught: set[str]) -> None:
     assert verdicts(type("Changed", (TokenizerContract,), {"tokenizer": tokenizer})()) == caught
 
 
+class Sent(Bytes):
+    """Bytes, moved by a number in a file."""
+
+    def __init__(self, place: Path, name: str = "sent") -> None:
+        self.place, self.name = place, name
+        self._moved = int((place / "moved").read_text())
+
+    def encode(self, text: str) -> list[int]:
+        return [(each + self._moved) % 256 for each in text.encode()]
+
+    def decode(self, ids: Any) -> str:
+        return bytes((each - self._moved) % 256 for each in ids).decode("utf-8", "replace")
+
+    def files(self) -> dict[str, Path]:
+        return {"moved": self.place / "moved"}
+
+
+class SentFrom:
+    def open_from(self, directory: Path, name: str) -> Sent:
+        return Sent(directory, name)
+
+
+class Nameless(SentFrom):
+    def open_from(self, directory: Path, name: str) -> Sent:
+        return Sent(directory)
+
+
+class Unmoved(SentFrom):
+    def open_from(self, directory: Path, name: str) -> Sent:
+        (directory / "moved").write_text("0")
+        return Sent(directory, name)
+
+
+class Reopened(SentFrom):
+    """It can't be opened from a directory."""
+
+    open_from = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(("source", "bad"), [(SentFrom, False), (Nameless, True), (Unmoved, True), (Reopened, True)])
+def test_a_tokenizer_that_is_another_one_elsewhere_is_caught(source: Any, bad: bool, tmp_path: Path) -> None:
+    (tmp_path / "moved").write_text("3")
+    contract = type("Changed", (TokenizerContract,), {"tokenizer": Sent(tmp_path), "source": source})()
+    assert verdicts(contract) == ({"test_its_files_open_the_same_tokenizer_elsewhere"} if bad else set())
+
+
 # Manifests
 
 

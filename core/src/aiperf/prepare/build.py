@@ -21,7 +21,7 @@ from aiperf.prepare.exports import DatasetExports
 from aiperf.prepare.first_use import Promised, first_use
 from aiperf.prepare.kept import Kept, KeptDataset
 from aiperf.prepare.shares import fitted, log_reuse
-from aiperf.prepare.tokenizers import open_tokenizer
+from aiperf.prepare.tokenizers import files_for_sites, open_tokenizer
 from aiperf.registry.guides import where_is
 from aiperf.registry.hooks import Hooks
 from aiperf.registry.registry import Registry
@@ -74,6 +74,7 @@ def _made(plan: Plan, publish: Callable[[Plan], Callable[[], bool]] | None, kept
     if plugins.grader is not None:
         grader = made(plugins.grader, plugins.options_of(plugins.grader))  # refuses a grader that lacks a dependency
     tokenizer = open_tokenizer(plan) if kept is None else kept.tokenizer(plan)
+    plan = plan.replacing(tokenizer_files=files_for_sites(plan, tokenizer))
     context = _context(plan, endpoint, tokenizer)
     with blamed(plugins.dataset, "can't be used"):
         dataset: Dataset = load(plugins.dataset)(plugins.options_of(plugins.dataset), context)
@@ -120,7 +121,8 @@ def _again(plan: Plan, dataset: KeptDataset) -> Plan:
     plan = _with_entries(plan, dataset.order, dataset.total).replacing(facts=dataset.facts)
     _check_encoding(plan, store.max_turns)
     log_reuse(plan.load.phases, store if promise is None or promise.turns is not None else whole)
-    return _all_timed(plan, store).replacing(several_answers=dataset.several_answers)
+    plan = _all_timed(plan, store)
+    return plan.replacing(several_answers=dataset.several_answers, tokenizer_files=dataset.tokenizer_files)
 
 
 def _all_timed(plan: Plan, store: StoredTurns) -> Plan:

@@ -34,9 +34,9 @@ _OF_A_PLAN = ("aiperf.prepare.shares", "aiperf.prepare.entries", "aiperf.prepare
 class KeptDataset(Struct, frozen=True):
     """A whole data set on disk.
 
-    identity: equal ones have equal bytes.  journal: where its files are.  order, total, facts, several_answers: what the build
-    told of it.  promise: what the data set promised, which schedules go by.  exports: files of data set exporters, by
-    ``category:name``.  told: warnings of its making: logger, level and text.
+    identity: equal ones have equal bytes.  journal: where its files are.  order, total, facts, several_answers,
+    tokenizer_files: what the build told of it.  promise: what the data set promised, which schedules go by.  exports: files of
+    data set exporters, by ``category:name``.  told: warnings of its making: logger, level and text.
     """
 
     identity: bytes
@@ -45,6 +45,7 @@ class KeptDataset(Struct, frozen=True):
     total: int
     facts: dict[str, Any]
     several_answers: bool
+    tokenizer_files: dict[str, str]
     promise: Promise | None
     exports: dict[str, Path]
     told: list[tuple[str, int, str]]
@@ -104,8 +105,9 @@ class Kept:
             return  # it names files that may change
         if (identity := identity_of(asked)) is not None:
             self._dataset = KeptDataset(
-                identity, journal, data.sampling, data.entries, data.facts, data.several_answers, promise, exports, self.told
-            )
+                identity, journal, data.sampling, data.entries, data.facts, data.several_answers, data.tokenizer_files, promise,
+                exports, self.told,
+            )  # fmt: skip
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:

@@ -34,12 +34,13 @@ from aiperf.run.site_notes import SiteNotes
 from aiperf.run.site_stocks import LOOK_S, Stocks
 from aiperf.rundir import temporary
 from aiperf.rundir.journal import RunClock, RunEnd, columns_path, save_run
+from aiperf.rundir.links import link
 from aiperf.sdk.engine import Shard
 from aiperf.sdk.plan import ExportLevel, Plan
 from aiperf.sites import messages
 from aiperf.sites.channel import SiteLine
 from aiperf.sites.fence import held
-from aiperf.sites.files import DOWN_BYTES, FileCopy, sent_file, tls_files
+from aiperf.sites.files import DOWN_BYTES, FileCopy, sent_file, tls_files, tokenizer_file
 from aiperf.sites.fitness import crowded, unfit
 from aiperf.sites.going_on import Standing
 from aiperf.sites.silence import SILENCE_S
@@ -181,7 +182,8 @@ class SiteProcess:
         if (note := crowded(len(order.workers), len(order.reducers))) is not None:
             self._line.send(messages.FromChild(control.encode(control.Notice(note))))
         self._order, self._clock = order, order.clock
-        self._plan = here(order.plan, self._directory)
+        # Whether a tokenizer comes is not known yet, and none that may come is looked for meanwhile.
+        self._plan = here(order.plan, self._directory).replacing(tokenizer_directory=_tokenizer_place(self._directory))
         self._files.wanted = order.plan.output.export_level == ExportLevel.RAW
         save_run(self._directory, self._plan, self._clock)
         phases, kept = max(order.phases, len(order.plan.load.phases)), order.phases > 0  # the next plan may need more
@@ -225,6 +227,11 @@ class SiteProcess:
             return
         assert self._shared is not None and self._order is not None, "the site has its order"
         self._plan = here(supply.plan, self._directory)
+        if self._plan.data.tokenizer_directory is not None:
+            place = Path(self._plan.data.tokenizer_directory)
+            place.mkdir(mode=0o700)
+            for name in supply.plan.data.tokenizer_files:
+                link(self._directory / tokenizer_file(name), place / name)
         save_run(self._directory, self._plan, self._clock)
         self._shared.begin(self._plan, self._order.workers[0])
         phases = self._plan.load.phases
@@ -350,7 +357,13 @@ def here(plan: Plan, directory: Path) -> Plan:
     return plan.replacing(
         journal=str(directory), artifacts=str(directory), phases=phases,
         tls=replace(plan.target.tls, **{field: str(directory / name) for field, name in tls_files(plan.target.tls).items()}),
+        tokenizer_directory=_tokenizer_place(directory) if plan.data.tokenizer_files else None,
     )  # fmt: skip
+
+
+def _tokenizer_place(directory: Path) -> str:
+    """The directory for the files of the tokenizer that is sent, within that of the site."""
+    return str(directory / "tokenizer")
 
 
 def main() -> None:

@@ -248,6 +248,8 @@ class DataPlan(Struct, frozen=True):
     whole: it is made and checked whole before anything is sent.  cache_bust: the marker in prompts (``--cache-bust``).
     several_answers: a request asks for several answers (``n``).  facts: what the data set tells of its source.  The build fills
     both in.
+    tokenizer_files: where sites lack the tokenizer, its files by their names in one directory, which the build fills in;
+    tokenizer_directory: at a site, the directory that has them there, else None.
     """
 
     entries: int
@@ -264,6 +266,8 @@ class DataPlan(Struct, frozen=True):
     cache_bust: CacheBust = CacheBust.NONE
     facts: dict[str, Any] = field(default_factory=dict)
     chat_template: bool = False
+    tokenizer_files: dict[str, str] = {}
+    tokenizer_directory: str | None = None
 
 
 class LoadPlan(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from aiperf.errors import BadTokenizer
@@ -50,6 +51,9 @@ class Tokenizer(Protocol):
     # that is neither whitespace nor U+2581 (a space to SentencePiece), has as many tokens as both parts.  The turns of a
     # conversation are then counted once.  count_behind(text), optional with it, counts the second part, where it has other
     # tokens than as a text of its own.
+
+    # files() is optional, with open_from of its source: the files, by their names in one directory, with which another machine
+    # opens the same tokenizer.  Sites then need none of it.
 
 
 def blank(character: str) -> bool:
@@ -102,6 +106,21 @@ def count_behind(tokenizer: Tokenizer) -> Callable[[str], int]:
     return count
 
 
+def files(tokenizer: Tokenizer) -> dict[str, Path]:
+    """The files, by their names in one directory, with which another machine opens the tokenizer; {} where it names none.
+
+    Raises:
+        BadTokenizer: A name is none of a file in a directory.
+    """
+    known: Callable[[], Mapping[str, Path]] | None = getattr(tokenizer, "files", None)
+    named = {} if known is None else dict(known())
+    if wrong := [name for name in named if name in ("", "..") or Path(name).name != name or "\0" in name]:
+        raise BadTokenizer(
+            f"the tokenizer {tokenizer.name!r} names files that are in no one directory: {', '.join(map(repr, wrong))}"
+        )
+    return named
+
+
 class TokenizerSource(Protocol):
     """The plugin of a tokenizer package; it opens tokenizers by name.
 
@@ -114,5 +133,8 @@ class TokenizerSource(Protocol):
 
     def open(self, name: str) -> Tokenizer: ...
 
+    # open_from(directory, name) is optional: opens the tokenizer whose files, as its files() names them, are in *directory*;
+    # its name is *name*.  It uses no network, and may raise BadTokenizer.
 
-__all__ = ["ChatTemplate", "Tokenizer", "TokenizerSource", "adds_up", "count_behind", "end_id"]
+
+__all__ = ["ChatTemplate", "Tokenizer", "TokenizerSource", "adds_up", "count_behind", "end_id", "files"]

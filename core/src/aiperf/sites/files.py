@@ -18,6 +18,7 @@ DOWN_BYTES, UP_BYTES = 1 << 20, 256 << 10
 """Of a piece for a site, and of one that it sends beside its load."""
 _AGAIN_S = 2.0
 """A piece that did not come in this time is asked for again."""
+_OF_TOKENIZER = "tokenizer."
 _TLS_FIELDS = {"ca_file": "tls-authorities.pem", "client_cert": "tls-client.pem", "client_key": "tls-client-key.pem"}
 TLS_NAMES = frozenset(_TLS_FIELDS.values())
 """Names of certificates and keys at a site."""
@@ -28,8 +29,14 @@ def tls_files(tls: TlsPlan) -> dict[str, str]:
     return {field: name for field, name in _TLS_FIELDS.items() if getattr(tls, field) is not None}
 
 
+def tokenizer_file(name: str) -> str:
+    """What a file of the tokenizer is called among those that a site is sent."""
+    return f"{_OF_TOKENIZER}{name}"
+
+
 def inputs(plan: Plan, journal: Path) -> Iterator[tuple[str, Path]]:
-    """The files that a site needs, by their names there: the data set, the times of each phase, certificates and keys.
+    """The files that a site needs, by their names there: the data set, the times of each phase, certificates and keys,
+    the tokenizer.
 
     *journal*: of the run.
     """
@@ -39,6 +46,7 @@ def inputs(plan: Plan, journal: Path) -> Iterator[tuple[str, Path]]:
         yield from ((Path(path).name, Path(path)) for path in files if path is not None)
     tls = plan.target.tls
     yield from ((name, Path(getattr(tls, field))) for field, name in tls_files(tls).items())
+    yield from ((tokenizer_file(name), Path(path)) for name, path in plan.data.tokenizer_files.items())
 
 
 def is_columns(name: str, site: int, sites: int) -> bool:

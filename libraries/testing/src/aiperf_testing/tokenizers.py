@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from copy import deepcopy
 from itertools import product
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource, adds_up, blank, count_behind, end_id
+from aiperf.sdk.tokenizer import Tokenizer, TokenizerSource, adds_up, blank, count_behind, end_id, files
 
 from aiperf_testing.findings import shown, unlike
 from aiperf_testing.manifests import check_row
@@ -105,6 +108,27 @@ class TokenizerContract:
     def test_the_id_of_the_end_is_one(self) -> None:
         known = end_id(self.tokenizer)
         assert known is None or (isinstance(known, int) and known >= 0), unlike(known, "an id, or None", "see end_id")
+
+    def test_its_files_open_the_same_tokenizer_elsewhere(self) -> None:
+        named = files(self.tokenizer)
+        if self.source is None or not named:
+            pytest.skip("this tokenizer sends no files")
+        open_from = getattr(self.source(), "open_from", None)
+        assert open_from is not None, "the tokenizer has files, and its source no open_from(directory, name) that reads them"
+        with tempfile.TemporaryDirectory() as place:
+            for name, path in named.items():
+                shutil.copyfile(path, Path(place, name))
+            other: Tokenizer = open_from(Path(place), "another")
+            assert other.name == "another", unlike(other.name, "another", "open_from gives it the name that it is asked for")
+            same = other.size == self.tokenizer.size and end_id(other) == end_id(self.tokenizer)
+            assert same, "it has another size there, or another end"
+            for text in TEXTS:
+                assert other.encode(text) == self.tokenizer.encode(text), f"{shown(text)} has other ids there: send all files"
+            template, there = (getattr(each, "chat_template", None) for each in (self.tokenizer, other))
+            assert (template is None) == (there is None), "it has no chat template there: send its file, too"
+            if template is not None and there is not None:
+                chat = [{"role": "user", "content": "Hello, world!"}]
+                assert there.count(chat) == template.count(chat), "its chat template counts another number there"
 
     def test_ids_are_in_range(self) -> None:
         for text in TEXTS:

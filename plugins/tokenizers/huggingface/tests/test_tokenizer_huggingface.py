@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 from aiperf import BadTokenizer
-from aiperf.sdk.tokenizer import chat_template
+from aiperf.sdk.tokenizer import chat_template, end_id, files
 from aiperf_tokenizer_huggingface import HuggingFace
 from aiperf_tokenizer_huggingface.contract import HuggingFaceContract
 from aiperf_tokenizer_huggingface.options import HuggingFaceOptions
@@ -160,6 +160,36 @@ def test_invalid_names_are_refused_without_the_hub(name: str, tmp_path: Path) ->
 @pytest.mark.usefixtures("unreachable")
 def test_hub_ids_are_recognised_without_asking(name: str) -> None:
     assert HuggingFace().recognises(name)
+
+
+# Files for other machines
+
+
+@pytest.mark.usefixtures("unreachable")
+@pytest.mark.parametrize("given", ["directory", "file"])
+def test_files_of_a_local_tokenizer_open_it_in_another_directory(given: str, folder: Path, tmp_path: Path) -> None:
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "</s>"}')
+    (folder / "chat_template.jinja").write_text("{% for message in messages %}<{{ message.content }}>{% endfor %}")
+    (folder / "model.safetensors").write_text("not for a tokenizer")
+    path = folder
+    if given == "file":
+        path = (folder / "tokenizer.json").rename(folder / "mine.json")
+    opened = source().open(str(path))
+    sent = files(opened)
+    assert sorted(sent) == ["chat_template.jinja", "tokenizer.json", "tokenizer_config.json"]
+    there = tmp_path / "there"
+    there.mkdir()
+    for name, each in sent.items():
+        each.rename(there / name)
+    other = source("v1").open_from(there, str(path))  # a revision is of the hub
+    assert other.name == str(path)
+    assert [other.encode(text) for text in TEXT] == [opened.encode(text) for text in TEXT]
+    assert end_id(other) == 1 and chat_template(other).count([{"content": "the"}]) == len(other.encode("<the>"))
+
+
+def test_an_empty_directory_gives_no_tokenizer(tmp_path: Path) -> None:
+    with pytest.raises(BadTokenizer, match="the tokenizer 'mine' can't be read"):
+        source().open_from(tmp_path, "mine")
 
 
 # What needs transformers
@@ -326,6 +356,17 @@ def test_a_chat_template_is_that_of_the_same_commit_and_then_cached(
     assert hub.asked == [], "what the hub lacks is asked for again"
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert templated() == HuggingFace().open("org/model").count("[the]")
+
+
+def test_files_of_the_hub_are_those_of_the_commit(hub: type[Hub], monkeypatch: pytest.MonkeyPatch) -> None:
+    with_template(hub)
+    opened = HuggingFace().open("org/model")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert sorted(files(opened)) == ["tokenizer.json"], "the cache has no more"
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    sent = files(opened)
+    assert sorted(sent) == ["tokenizer.json", "tokenizer_config.json"]
+    assert sent["tokenizer_config.json"].read_bytes() == TEMPLATE
 
 
 def test_offline_a_chat_template_that_is_not_cached_is_refused(hub: type[Hub], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,14 @@ class HuggingFace:
             )
         return self._from_hub(name)
 
+    def open_from(self, directory: Path, name: str) -> Tokenizer:
+        """The tokenizer whose tokenizer.json is in *directory*, with what :meth:`Fast.files` has beside it.
+
+        Raises:
+            BadTokenizer: The file is missing, or can't be read.
+        """
+        return _fast(name, directory / _FILE)
+
     def _local(self, name: str, path: Path) -> Tokenizer:
         if self._revision is not None:
             raise BadTokenizer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from aiperf_tokenizer_huggingface.chat import Template
 
 _WORD = "a"
+_FILE, _BESIDE = "tokenizer.json", ("tokenizer_config.json", "chat_template.jinja")
 
 
 class Fast:
@@ -52,6 +54,15 @@ class Fast:
         from aiperf_tokenizer_huggingface.chat import chat_template  # jinja2, only where it is asked for
 
         return chat_template(self.name, self._beside, self._with_special_tokens)
+
+    def files(self) -> dict[str, Path]:
+        """The tokenizer.json, and what the chat template and the end of an answer are read from.  What the hub has and doesn't
+        give is left out: a run that needs it has been refused.
+        """
+        found = {_FILE: self._path}
+        with contextlib.suppress(BadTokenizer):
+            found |= {name: path for name in _BESIDE if (path := self._beside(name)) is not None}
+        return found
 
     def _in_directory(self, name: str) -> Path | None:
         file = self._path.parent / name
