@@ -101,8 +101,24 @@ sys.stdin.buffer.read()
 """
 
 
+SAYS = """
+import sys
+import msgspec
+from aiperf.processes import control
+from aiperf.sites import messages
+from aiperf.sites.channel import SiteLine
+line = SiteLine(msgspec.json.decode(sys.stdin.buffer.readline(), type=messages.SiteKeys))
+line.send({message})
+sys.stdin.buffer.read()
+"""
+FOREIGN = SAYS.format(message='messages.FromChild(control.encode(control.Hello("worker", 99)))')
+
+
 @pytest.mark.parametrize(("program", "said"), [
     (CONNECTS_TWICE, "two programs have connected with its key"), (GARBAGE, "it sent what is no message of a site"),
+    (SAYS.format(message='messages.FromChild(b"garbage")'), "it sent what is no message of its processes"),
+    (FOREIGN, "it sent what is no message of its processes"),
+    (SAYS.format(message="messages.Claim(99, 0, 1, 1)"), "it claims numbers of a phase that the run does not have"),
 ])  # fmt: skip
 def test_a_site_that_connects_twice_or_sends_garbage_is_named(annex: Annex, program: str, said: str) -> None:
     annex.enter_by_python(program)
@@ -162,6 +178,10 @@ def test_a_site_with_hardly_any_descriptors_is_refused(annex: Annex) -> None:
     assert_refused(annex(*LOAD, rooms=TWO), annex, said)
 
 
+SHORT = "export TMPDIR=/mnt"
+"""A directory whose path is not too long for a socket, as those of tests may be."""
+
+
 def mounting(annex: Annex, mount: str, before: str = "") -> None:
     """Start each site behind a mount of its own, in ``$place``, and a script *before*; skipped where this user can't mount."""
     if shutil.which("unshare") is None or os.system("unshare -rm mount -t tmpfs none /mnt 2>/dev/null"):
@@ -170,7 +190,7 @@ def mounting(annex: Annex, mount: str, before: str = "") -> None:
 
 
 def test_a_site_whose_disk_is_full_before_the_load_says_so(annex: Annex) -> None:
-    mounting(annex, 'mount -t tmpfs -o size=8k none "$TMPDIR"')
+    mounting(annex, f"mount -t tmpfs -o size=8k none /mnt && {SHORT}")
     done = annex(*LOAD, rooms=TWO)
     assert_refused(done, annex, "No space left on device: ", "/aiperf-site-")  # whichever speaks first
 
@@ -183,7 +203,7 @@ def test_a_site_that_can_write_nowhere_says_so(annex: Annex) -> None:
 @pytest.mark.parametrize(("rooms", "level"), [("every room", "records"), ("one room", "records"), ("one room", "raw")])
 def test_a_disk_that_fills_at_a_site_ends_the_load_and_loses_nothing(annex: Annex, rooms: str, level: str) -> None:
     others = "" if rooms == "every room" else '[ "${place##*/}" = barn ] || exec "$@"\n'
-    mounting(annex, 'mount -t tmpfs -o size=3m none "$TMPDIR"', others)
+    mounting(annex, f"mount -t tmpfs -o size=3m none /mnt && {SHORT}", others)
     load = ("--tokenizer", "builtin", "--osl", 40, "--num-dataset-entries", 5, "--request-rate", 100, "--request-count", 9000)
     done = annex(*load, "--export-level", level, rooms=TWO)
     assert done.code == 1 and "/journal can't be written: No space left on device" in done.err

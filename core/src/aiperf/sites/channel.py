@@ -111,7 +111,7 @@ class SiteBoard:
                 self._admit()
             if self._socket in ready and (message := self._taken()) is not None:
                 return message
-            if not ready and time.monotonic() >= until_s:
+            if time.monotonic() >= until_s:  # also where a site sends garbage without end
                 return None
 
     def tend(self) -> None:

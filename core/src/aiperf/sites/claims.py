@@ -134,6 +134,10 @@ class Pools:
             self._pools[phase.index, ARRIVALS] = Pool(phase.index, ARRIVALS, sites, limit, strict=strict)
             self._pools[phase.index, SESSIONS] = Pool(phase.index, SESSIONS, sites, phase.session_count, strict=True)
 
+    def has(self, message: Claim | Given) -> bool:
+        """Whether there are such numbers."""
+        return (message.phase, message.counter) in self._pools
+
     def claim(self, site: int, claim: Claim) -> Iterator[Answer]:
         return self._pools[claim.phase, claim.counter].claim(site, claim)
 

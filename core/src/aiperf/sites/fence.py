@@ -7,7 +7,7 @@ that is on the same machine.
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import socket
 import sys
 import time
@@ -26,14 +26,20 @@ def held(place: str) -> socket.socket | None:
 
     Raises:
         AiperfError: They don't.
+        OSError: The system refuses the name for another reason.
     """
     if not sys.platform.startswith("linux"):
         return None
     fence = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     until_s = time.monotonic() + _WAIT_S
     while True:
-        with contextlib.suppress(OSError):
+        try:
             fence.bind(f"\0aiperf-site-{place}")
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                fence.close()
+                raise
+        else:
             return fence
         if time.monotonic() > until_s:
             fence.close()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import chain
 from pathlib import Path
 from time import monotonic_ns
 
+import msgspec
 from msgspec.structs import replace
 
 from aiperf.errors import AiperfError
@@ -279,7 +281,10 @@ class RemoteSites:
                 if site.ahead is None and site.measured:
                     self._give_order(site)
             case messages.FromChild(body):
-                self._waiting.append(_from_site(site, control.decode(body)))
+                if (said := self._said_by(site, body)) is not None:
+                    self._waiting.append(_from_site(site, said))
+                else:
+                    site.lose("it sent what is no message of its processes")
             case messages.ChildEnded() | messages.Usage() | messages.Standings():
                 site.note(message)
             case messages.Columns():
@@ -293,6 +298,8 @@ class RemoteSites:
                     site.lose("it asks for a file that is not for sites")
             case messages.Notes():
                 _pass_on(message, site, self.all)
+            case messages.Claim() | messages.Given() if self._pools is None or not self._pools.has(message):
+                site.lose("it claims numbers of a phase that the run does not have")
             case messages.Claim() if self._pools is not None:
                 self._deal(self._pools.claim(site.index, message))
             case messages.Given() if self._pools is not None:
@@ -303,6 +310,14 @@ class RemoteSites:
                 site.resting = True
             case messages.Unfit(why):
                 site.lose(why)
+
+    def _said_by(self, site: RemoteSite, body: bytes) -> control.Message | None:
+        """The message of a worker or a reducer of the site; None of what is none."""
+        try:
+            said = control.decode(body)
+        except msgspec.MsgspecError:
+            return None
+        return said if getattr(said, "index", site.index) in chain(*self._indices(site.index), [site.index]) else None
 
     def _give_order(self, site: RemoteSite) -> None:
         """The clock is known: the site may start its processes."""
