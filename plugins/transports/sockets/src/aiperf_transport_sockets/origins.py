@@ -33,7 +33,7 @@ class Origin:
     A server may end the connection behind each stream without having said so: a request that is sent meanwhile fails.  Until a
     connection has carried an answer behind a stream (*keeps*), one is used again 5 ms after its stream at the earliest.  Where
     the server has closed two by then, within 100 ms behind their streams, no stream's connection is used again
-    (*parts_behind_streams*).  Servers that keep their connections are known to at the first answer behind a stream.
+    (*parts_behind_streams*).
 
     error: why the origin cannot be reached at all, None while it can.  failed: connections opened ahead of requests that
     were refused.
